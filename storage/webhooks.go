@@ -19,6 +19,10 @@ const (
 	AgentDisabled    = "agent.disabled"
 	UsageLimitNear   = "usage.limit_near"
 	PolicyRegistered = "policy.registered"
+	// DecisionDenied is of a deny, DecisionApprovedByRule of an allow that a rule decided. An event of
+	// these types can also stand for the number of decisions for which there were no events: see [Tally].
+	DecisionDenied         = "decision.denied"
+	DecisionApprovedByRule = "decision.approved_by_rule"
 	// WebhookTest is sent on request, also to a webhook that does not name this type.
 	WebhookTest = "webhook.test"
 )
@@ -27,7 +31,7 @@ const (
 func EventTypes() []string {
 	return []string{
 		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear,
-		PolicyRegistered,
+		PolicyRegistered, DecisionDenied, DecisionApprovedByRule,
 	}
 }
 
@@ -145,4 +149,25 @@ type Outbox struct {
 	Positions map[string]string `json:"positions,omitzero"`
 	// Gone has the ids of deleted webhooks whose deliveries are not all removed yet.
 	Gone []string `json:"gone,omitzero"`
+	// Heads has the last head of each chain whose decisions were turned into events or counted. A chain
+	// is named by the hexadecimal digits of its id. Tallies are by the type of the events.
+	Heads   map[string]uint64 `json:"heads,omitzero"`
+	Tallies map[string]Tally  `json:"tallies,omitzero"`
+}
+
+// Tally counts the events about decisions of one type in a minute, and the decisions beyond the limit that
+// have no event. An event with their number follows after the minute.
+type Tally struct {
+	Minute time.Time `json:"minute"`
+	Events int       `json:"events"`
+	Summed int64     `json:"summed,omitzero"`
+}
+
+// Over reports whether t is of an earlier minute than at, and has decisions without an event.
+func (t Tally) Over(at time.Time) bool { return t.Summed > 0 && at.Truncate(time.Minute).After(t.Minute) }
+
+// HeadEvent is an event about a decision that a head has signed.
+type HeadEvent struct {
+	Seq uint64 // of the head
+	Event
 }

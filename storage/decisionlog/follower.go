@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // Row is a row of the history on its way to a sink.
 type Row struct {
 	Chain  [16]byte
+	Seq    uint64 // of the head that signed it
 	Record *storage.Record
 	JSON   []byte // an object, without a newline
 }
@@ -54,6 +56,9 @@ type Config struct {
 	Name string
 	// Encode returns the JSON of a row. Nil means [Line].
 	Encode func(*storage.Record) ([]byte, error)
+	// Wanted reports whether the sink wants any row that was committed before the call. If it does not,
+	// these rows are passed over unread. Nil means that it always does.
+	Wanted func(ctx context.Context) (bool, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Log gets a line when sending begins to fail and one when it works again. Nil discards them.
@@ -65,10 +70,14 @@ type Config struct {
 const (
 	// every is the time between two looks at the chains. It is also the first pause after a failure.
 	// The pause doubles with each failure up to longestPause.
-	every        = 250 * time.Millisecond
+	every = 250 * time.Millisecond
+	// everyWanted is every for a sink that may want nothing, because asking it reads the store.
+	everyWanted  = time.Second
 	longestPause = 5 * time.Second
 	// storeEvery is the time between two writes of positions. Each costs the store a durable write.
 	storeEvery = time.Second
+	// storePassed is the time between two writes of positions while the sink wants no rows.
+	storePassed = 5 * time.Minute
 	// batchRows and batchBytes end a batch. A batch has whole heads, so it may be longer by one.
 	batchRows  = 1000
 	batchBytes = 4 << 20
@@ -87,7 +96,10 @@ type Follower struct {
 	sent    prometheus.Counter
 	removed prometheus.Counter
 
-	stored time.Time // when the positions were stored last; only Run uses it
+	// Only Run uses stored, which is when the positions were stored last, and pace, the time between
+	// two writes of them.
+	stored time.Time
+	pace   time.Duration
 
 	mu     sync.Mutex
 	chains map[[16]byte]*chain
@@ -177,16 +189,21 @@ func (f *Follower) behind() (n float64) {
 // positions and closes the sink. The store must stay open until Run returns.
 func (f *Follower) Run(ctx context.Context) {
 	var counting sync.WaitGroup
-	counting.Go(func() { f.count(ctx) })
+	if f.cfg.Metrics != nil {
+		counting.Go(func() { f.count(ctx) })
+	}
 	defer counting.Wait()
-	failures := 0
+	failures, first := 0, every
+	if f.cfg.Wanted != nil {
+		first = everyWanted
+	}
 	for {
 		err := f.pass(ctx)
 		if ctx.Err() != nil {
 			break
 		}
 		f.note(err, &failures)
-		pause := min(every<<min(failures, 8), longestPause)
+		pause := min(first<<min(failures, 8), longestPause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -219,6 +236,9 @@ func (f *Follower) note(err error, failures *int) {
 // first error.
 func (f *Follower) pass(ctx context.Context) error {
 	tips, err := f.follow(ctx)
+	if err == nil {
+		err = f.passOver(ctx, tips)
+	}
 	for more := err == nil; more && err == nil; {
 		more = false
 		for _, tip := range tips {
@@ -270,6 +290,28 @@ func (f *Follower) begin(ctx context.Context, tip receipt.Chain) (*chain, error)
 	return &chain{confirmed: now, stored: at, counted: now}, nil
 }
 
+// passOver moves the chains to their ends if the sink does not want what is there.
+func (f *Follower) passOver(ctx context.Context, tips []receipt.Chain) error {
+	f.pace = storeEvery
+	behind := slices.ContainsFunc(tips, func(tip receipt.Chain) bool { return f.chains[tip.ID].confirmed < tip.Seq })
+	if f.cfg.Wanted == nil || !behind {
+		return nil
+	}
+	wanted, err := f.cfg.Wanted(ctx)
+	if err != nil || wanted {
+		return err
+	}
+	f.pace = storePassed
+	f.set(func() {
+		for _, tip := range tips {
+			c := f.chains[tip.ID]
+			c.confirmed, c.counted = max(c.confirmed, tip.Seq), max(c.counted, tip.Seq)
+			c.behind, c.oldest = 0, time.Time{}
+		}
+	})
+	return nil
+}
+
 // errFull ends the reading of a batch.
 var errFull = errors.New("the batch is full")
 
@@ -285,7 +327,7 @@ func (f *Follower) send(ctx context.Context, tip receipt.Chain, c *chain) (more 
 				if err != nil {
 					return fmt.Errorf("encoding decision %s: %w", r.DecisionID, err)
 				}
-				rows, size = append(rows, Row{tip.ID, r, text}), size+len(text)
+				rows, size = append(rows, Row{tip.ID, head.Seq, r, text}), size+len(text)
 			}
 			lost += head.Count - len(head.Records)
 			head.Records = nil
@@ -336,7 +378,7 @@ func (c *chain) confirm(heads []storage.HeadRows, end uint64) {
 // store stores the positions that have changed, unless it has done so a moment ago.
 func (f *Follower) store(ctx context.Context) error {
 	now := f.cfg.Now()
-	if d := now.Sub(f.stored); d >= 0 && d < storeEvery {
+	if d := now.Sub(f.stored); d >= 0 && d < f.pace {
 		return nil
 	}
 	for id, c := range f.chains {

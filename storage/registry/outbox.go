@@ -27,6 +27,7 @@ func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) erro
 	}
 	before := *o
 	before.Gone, before.Positions = slices.Clone(o.Gone), maps.Clone(o.Positions)
+	before.Heads, before.Tallies = maps.Clone(o.Heads), maps.Clone(o.Tallies)
 	if err := f(o); err != nil || !isNew && reflect.DeepEqual(&before, o) {
 		return err
 	}
