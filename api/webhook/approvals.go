@@ -262,22 +262,27 @@ func (a *Approvals) expired(ctx context.Context, org string, from, to time.Time)
 func pendingEvents(rows []*storage.Record) []storage.Event {
 	events := make([]storage.Event, len(rows))
 	for i, r := range rows {
-		data := map[string]any{
-			"approval_id": r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID,
-			"policy_version": r.PolicyVersion,
-			"agent_id":       r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "reasons": r.Reasons,
-			"decided_at": r.DecidedAt.UTC(),
-		}
-		if r.Cost != nil {
-			data["cost"] = r.Cost
-		}
-		if len(r.Findings) > 0 {
-			data["findings"] = r.Findings
-		}
 		events[i] = storage.Event{
 			Type: storage.ApprovalPending, Subject: "approval/" + r.DecisionID, Fact: "pending", At: r.DecidedAt,
-			Data: data,
+			Data: decisionData(r, "approval_id"),
 		}
 	}
 	return events
+}
+
+// decisionData returns what an event says of a decision. name is the name of the decision's id.
+func decisionData(r *storage.Record, name string) map[string]any {
+	data := map[string]any{
+		name: r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID,
+		"policy_version": r.PolicyVersion,
+		"agent_id":       r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "reasons": r.Reasons,
+		"decided_at": r.DecidedAt.UTC(),
+	}
+	if r.Cost != nil {
+		data["cost"] = r.Cost
+	}
+	if len(r.Findings) > 0 {
+		data["findings"] = r.Findings
+	}
+	return data
 }

@@ -21,6 +21,7 @@ type Outboxes interface {
 	DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error)
 	EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error
 	Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error
+	SumUp(ctx context.Context, org string, at time.Time) error
 	Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error)
 }
 
@@ -167,6 +168,18 @@ func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.
 			if err := d.tidy(ctx, o, now); err != nil {
 				return err
 			}
+		}
+	}
+	for _, o := range told {
+		for _, t := range o.Tallies {
+			if !t.Over(now) {
+				continue
+			}
+			if err := d.cfg.Outboxes.SumUp(ctx, o.OrganizationID, now.UTC().Truncate(time.Millisecond)); err != nil {
+				return err
+			}
+			d.Wake()
+			break
 		}
 	}
 	var pending int64

@@ -54,6 +54,8 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--intent-age: want 1m or more, such as 24h, or 0s")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
+	case c.Webhooks.Decisions < 1 || c.Webhooks.Decisions > 10_000:
+		return errors.New("--webhook-decisions: want 1 to 10000, such as 60")
 	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
 		return errors.New("--queue-deadline: want 10ms to 1m, such as 250ms")
 	case c.VerifyEngine > 0 && c.Core.URL != "":

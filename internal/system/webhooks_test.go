@@ -188,6 +188,34 @@ func TestCrash_WebhooksLoseNothing(t *testing.T) {
 	p.stop(t)
 }
 
+// TestCrash_DecisionEvents kills the real binary while denials become events. At the end each denial was
+// delivered as an event, as no more are decided than a minute allows.
+func TestCrash_DecisionEvents(t *testing.T) {
+	data, token := newData(t)
+	flags := []string{manyEvaluations(t), "--webhook-allow=127.0.0.0/8", "--webhook-decisions=10000"}
+	p := start(t, data, flags...)
+	register(t, p.url, token)
+	l := hear(t, 1<<30)
+	l.hook(t, newClient(t, p.url, token), `"decision.denied"`)
+	s, denied := newSender(t, token, 1), 0
+	for range 3 {
+		for range 40 {
+			s.decide(t, p.url, newIntent("bot", "drop", "prod/a"))
+			s.decide(t, p.url, newIntent("bot", "deploy", "prod/a"))
+			denied++
+		}
+		p.kill(t)
+		p = start(t, data, flags...)
+	}
+	waitFor(t, "an event for each denial", func() bool { return l.count() == denied })
+	p.stop(t)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.received) != denied || len(l.faults) > 0 {
+		t.Errorf("%d events of %d denials, faults %.3q", len(l.received), denied, l.faults)
+	}
+}
+
 // TestWebhooks_SecretsStayInTheStore checks that no log, metric, export or answer contains the
 // secret of a webhook.
 func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
