@@ -164,7 +164,9 @@ type Tally struct {
 }
 
 // Over reports whether t is of an earlier minute than at, and has decisions without an event.
-func (t Tally) Over(at time.Time) bool { return t.Summed > 0 && at.Truncate(time.Minute).After(t.Minute) }
+func (t Tally) Over(at time.Time) bool {
+	return t.Summed > 0 && at.Truncate(time.Minute).After(t.Minute)
+}
 
 // HeadEvent is an event about a decision that a head has signed.
 type HeadEvent struct {

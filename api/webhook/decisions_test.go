@@ -43,7 +43,6 @@ func (w *world) follow(most int) (decide func(org string, d engine.Decision, cod
 func TestDecisions(t *testing.T) {
 	w, denied, approved := start(t, loopback, nil), receive(t, nil), receive(t, nil)
 	decide := w.follow(2)
-	decide("org", engine.Deny, engine.CodeRuleDeny) // before there is a webhook
 	w.hook("org", "denied", denied.URL, storage.DecisionDenied)
 	w.hook("org", "approved", approved.URL, storage.DecisionApprovedByRule)
 	w.hook("org", "neither", approved.URL, storage.ApprovalPending)
