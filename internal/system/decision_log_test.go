@@ -234,14 +234,18 @@ func TestDecisionLog_Collector(t *testing.T) {
 		}
 	}
 	decide(50)
+	behind := func(n string) func() bool {
+		return func() bool {
+			_, text := get(t, p.admin+"/metrics")
+			return strings.Contains(text, "writ_decision_log_rows_behind "+n+"\n")
+		}
+	}
 	waitFor(t, "the first rows", func() bool { return rows() == 50 })
+	waitFor(t, "their confirmation", behind("0"))
 	must(t, collector.Process.Kill())
 	_ = collector.Wait() // killed
 	decide(250)
-	waitFor(t, "the rows behind", func() bool {
-		_, text := get(t, p.admin+"/metrics")
-		return strings.Contains(text, "writ_decision_log_rows_behind 250\n")
-	})
+	waitFor(t, "the rows behind", behind("250"))
 	collector = collect()
 	waitFor(t, "all rows", func() bool { return rows() >= 300 })
 	all := history(t, p.url, token)
