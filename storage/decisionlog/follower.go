@@ -79,7 +79,7 @@ const (
 	// storePassed is the time between two writes of positions while the sink wants no rows.
 	storePassed = 5 * time.Minute
 	// batchRows and batchBytes end a batch. A batch has whole heads, so it may be longer by one.
-	batchRows  = 1000
+	batchRows  = 4000
 	batchBytes = 4 << 20
 	// lastTime is how long Run sends what is left after its context has ended.
 	lastTime = 3 * time.Second
@@ -149,6 +149,10 @@ func Open(ctx context.Context, cfg Config) (_ *Follower, err error) {
 		sent: telemetry.Counter("writ_decision_log_sent_total", "Rows that the decision log's sink has confirmed."),
 		removed: telemetry.Counter("writ_decision_log_removed_total",
 			"Rows that retention removed before the decision log's sink had them."),
+	}
+	// Positions are compared with the ends of the chains before anything more is decided: see begin.
+	if _, err = f.follow(ctx); err != nil {
+		return nil, err
 	}
 	_, err = telemetry.Register(cfg.Metrics, f.sent, f.removed,
 		telemetry.GaugeFunc("writ_decision_log_lag_seconds",
@@ -265,6 +269,9 @@ func (f *Follower) pass(ctx context.Context) error {
 // follow returns the ends of the chains that this process follows, and reads the positions of new ones.
 func (f *Follower) follow(ctx context.Context) ([]receipt.Chain, error) {
 	tips, err := f.cfg.History.Followed(ctx)
+	if err != nil {
+		err = fmt.Errorf("reading the ends of the chains: %w", err)
+	}
 	chains := make(map[[16]byte]*chain, len(tips))
 	for _, tip := range tips {
 		c := f.chains[tip.ID]

@@ -57,9 +57,17 @@ func (w *world) batch(n int) {
 // run follows the history of a store until stop is called.
 func (w *world) run(sink decisionlog.Sink, reg prometheus.Registerer) (stop func()) {
 	w.Helper()
+	return w.runIf(sink, reg, nil)
+}
+
+// runIf is run with a function that says whether the sink wants rows.
+func (w *world) runIf(
+	sink decisionlog.Sink, reg prometheus.Registerer, wanted func(context.Context) (bool, error),
+) (stop func()) {
+	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	f, err := decisionlog.Open(ctx, decisionlog.Config{
-		History: w.store, Positions: registry.New(w.store), Sink: sink, Name: "test", Metrics: reg,
+		History: w.store, Positions: registry.New(w.store), Sink: sink, Name: "test", Metrics: reg, Wanted: wanted,
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -190,6 +198,53 @@ func TestFollower_CountsWhatRetentionRemovedUnsent(t *testing.T) {
 	sink.await(t, 3)
 	stop()
 	wantIDs(t, "rows", sink.ids, w.all[1:])
+}
+
+func TestFollower_PassesOverWhatIsNotWanted(t *testing.T) {
+	w, sink := newWorld(t), newSink()
+	asked := make(chan bool)
+	stop := w.runIf(sink, nil, func(ctx context.Context) (bool, error) {
+		select {
+		case wanted := <-asked:
+			return wanted, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	})
+	w.commit(2)
+	asked <- false
+	w.commit(1)
+	asked <- false
+	w.all = nil
+	w.commit(2)
+	asked <- true
+	sink.await(t, 4)
+	stop()
+	wantIDs(t, "rows", sink.ids, w.all)
+}
+
+// TestFollower_StoreThatLostHeads begins after the end of the chain, as when a store was opened with less
+// than it had. What is decided then has the lost sequences, and is sent.
+func TestFollower_StoreThatLostHeads(t *testing.T) {
+	w, sink := newWorld(t), newSink()
+	w.commit(3)
+	w.run(newSink(), nil)() // the store knows the sink from now on
+	tip, err := w.store.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := registry.New(w.store).Confirm(t.Context(), "test", tip.ID, tip.Seq+100); err != nil {
+		t.Fatal(err)
+	}
+	w.all = nil
+	stop := w.run(sink, nil)
+	w.commit(1)
+	sink.await(t, 2)
+	stop()
+	wantIDs(t, "rows", sink.ids, w.all)
+	if at, err := registry.New(w.store).Confirmed(t.Context(), "test", tip.ID); at != tip.Seq+1 || err != nil {
+		t.Errorf("Confirmed = %d, %v, want %d", at, err, tip.Seq+1)
+	}
 }
 
 // await waits until a metric has a value.
