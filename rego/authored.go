@@ -77,7 +77,7 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	messages := messagesOf(c, module, l.imports(imports))
 	reads.Messages = slices.ContainsFunc(messages, messageRule.kept)
-	var reason types.Type = types.S
+	reason := types.S
 	if set, ok := c.TypeEnv.GetByRef(module.Package.Path.Append(ast.StringTerm(reasonEntry))).(*types.Set); ok {
 		reason = set.Of()
 	}

@@ -1,12 +1,14 @@
 package rego
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/internal/must"
 )
 
@@ -238,6 +240,65 @@ func TestMessages_AreRefused(t *testing.T) {
 		}
 		if set := engine.CompileRules([]engine.Rule{{Name: "r", IsActive: true, Condition: r.Condition, Action: r.Action}}, engine.Options{CompileRego: CompileCondition}); len(set.Broken()) > 0 {
 			t.Errorf("%s, stored, = %v, want it to run", source, set.Broken()[0].Err)
+		}
+	}
+}
+
+// TestLowerCore_MessagesHoldNothingOfTheIntent checks that a core, to which the intent is sent as it is,
+// has no message that could hold a text of it. A core must not have what a row does not keep.
+func TestLowerCore_MessagesHoldNothingOfTheIntent(t *testing.T) {
+	p := openPolicy()
+	rules := []engine.Rule{{ID: "r", Name: "r", IsActive: true, Action: `{"decision":"deny","reason":"no"}`,
+		Condition: marshal(map[string]string{"rego": "package p\n\nmatch if input.intent.resource\n\nreason contains \"a word\"\n\n" +
+			"reason contains input.intent.resource\n\nreason contains input.agent.id\n\nreason contains input.intent.action_type\n\n" +
+			"reason contains \"deploys\" if input.intent.action_type == \"deploy\""})}}
+	files := must.Get(LowerCore([]*engine.ActionPolicy{p}, rules, nil))(t)
+	got, _ := askCore(t, files, coreQuestion(t, p, rules, nil, coreInput(p))).(map[string]any)
+	want := []any{`rule.deny: no (rule "r")`, `rule.deny: a word (rule "r")`, `rule.deny: deploys (rule "r")`}
+	if diff := cmp.Diff(want, got["reasons"]); diff != "" {
+		t.Errorf("the core's reasons (-want +got):\n%s", diff)
+	}
+}
+
+// TestMessages_ChangeNoDecision checks that a message that fails, and one that takes more than the
+// budget, are left out, and that messages have a budget of their own.
+func TestMessages_ChangeNoDecision(t *testing.T) {
+	const pairs = `count([1 | some a in split(input.intent.metadata.%[1]s, "/"); some b in split(input.intent.metadata.%[1]s, "/"); a != b]) == 0`
+	much, half := fmt.Sprintf(pairs, "much"), fmt.Sprintf(pairs, "half")
+	in := coreInput(openPolicy())
+	in.Intent.Metadata = map[string]string{"much": strings.Repeat("/", 4000)}
+	for n := 10; ; n += 10 { // until half takes more than half of the budget
+		in.Intent.Metadata["half"] = strings.Repeat("/", n)
+		work := new(condition.Work)
+		all := work.Left()
+		must.Get(must.Get(CompileCondition(half))(t).Match(&engine.RegoInput{Intent: in.Intent, Policy: openPolicy(), Work: work}))(t)
+		if work.Left() < all/2 {
+			break
+		}
+	}
+	policy := must.Get(engine.CompilePolicy(openPolicy()))(t)
+	for name, tt := range map[string]struct {
+		match, reasons string
+		want           []string
+	}{
+		"one fails":                      {"true", "reason contains sprintf(\"%d\", [to_number(input.intent.resource)])\n\nreason contains \"a\"", []string{"a"}},
+		"all fail":                       {"true", "reason contains sprintf(\"%d\", [to_number(input.intent.resource)])", nil},
+		"one takes more than the budget": {"true", "reason contains \"a\"\n\nreason contains \"b\" if " + much, nil},
+		"together they take more":        {"true", "reason contains \"a\" if " + half + "\n\nreason contains \"b\" if " + half, nil},
+		"match takes half":               {half, "reason contains \"a\" if " + half, []string{"a"}},
+	} {
+		for _, outcome := range []string{"deny", "allow", "approval_required"} {
+			set := engine.CompileRules([]engine.Rule{{ID: "r", Name: "r", IsActive: true, Action: `{"decision":"` + outcome + `","reason":"no"}`,
+				Condition: marshal(map[string]string{"rego": "package p\n\nmatch if " + tt.match + "\n\n" + tt.reasons})}},
+				engine.Options{CompileRego: CompileCondition})
+			got := engine.Evaluate(policy, set, in)
+			want := []string{"rule." + outcome + `: no (rule "r")`}
+			for _, text := range tt.want {
+				want = append(want, "rule."+outcome+": "+text+` (rule "r")`)
+			}
+			if diff := cmp.Diff(want, got.Reasons()); diff != "" || got.Decision.String() != outcome || got.ConditionErrors.Total() > 0 || got.Err != nil {
+				t.Errorf("%s: %v, %+v, broken %v (-want +got):\n%s", name, got.Decision, got.ConditionErrors, set.Broken(), diff)
+			}
 		}
 	}
 }
