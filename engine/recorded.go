@@ -175,7 +175,7 @@ func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
 		doubt = a.Verdict == Undetermined && i > last && (unsure || x.Overruled)
 		switch {
 		case finding != nil:
-			x.found++
+			x.found += 1 + x.messages(a.Rule)
 			a.Decides = true
 			unsure = unsure || failed && a.Rule.outcome == ApprovalRequired
 			open = unsure && i < last || i == last && failed && a.Rule.outcome == ApprovalRequired
@@ -187,6 +187,18 @@ func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
 	}
 	x.trace.lists, x.trace.work = rs.lists, e.Work
 	return nil
+}
+
+// messages returns the number of findings that are messages of a rule: see [CompiledRule.spoken].
+func (x *recorded) messages(c *CompiledRule) (n int) {
+	for i := range x.Findings {
+		f := &x.Findings[i]
+		if c.speaks && f.RuleID == c.rule.ID && f.RuleRevision == c.rule.Revision && f.Cause == "" &&
+			f.Reason != c.finding[0].Reason {
+			n++
+		}
+	}
+	return n
 }
 
 // findingOf returns the finding of a rule, or nil.
