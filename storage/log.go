@@ -80,6 +80,8 @@ type Log interface {
 type RowQuery struct {
 	Chain [16]byte
 	From  uint64
+	// Org, if it is not empty, leaves out the records of all other organizations.
+	Org string
 	// Bare leaves out the records, which makes the query cheaper.
 	Bare bool
 }
@@ -88,7 +90,8 @@ type RowQuery struct {
 type HeadRows struct {
 	Seq uint64
 	// Count is the number of records that the head signed. A backend that cannot tell the leaf of a
-	// settlement from the leaf of a record, because both were removed, counts both.
+	// settlement from the leaf of a record, because both were removed, counts both. A backend that
+	// cannot tell whose a removed record was counts it for every Org.
 	Count int
 	// Records are in the order of the head's leaves, as [History.Record] returns them. It lacks the
 	// records that [Retention] has removed. It is nil if the query is Bare.

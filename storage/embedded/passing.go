@@ -30,7 +30,7 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 		rows := storage.HeadRows{Seq: headSeq(k)}
 		at, err := parseLocation(v)
 		if err == nil {
-			err = s.rowsOf(at.frame, q.Bare, &rows)
+			err = s.rowsOf(at.frame, &q, &rows)
 		}
 		if err != nil {
 			return true, &storage.BreakError{Head: rows.Seq, Err: err}
@@ -41,7 +41,7 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 
 // rowsOf reads the records of a frame. Records come first in a frame. Removed items after the last
 // record count as records, because they do not say what they were.
-func (s *Store) rowsOf(number uint64, bare bool, rows *storage.HeadRows) error {
+func (s *Store) rowsOf(number uint64, q *storage.RowQuery, rows *storage.HeadRows) error {
 	f, err := s.frame(number)
 	if err != nil {
 		return err
@@ -55,8 +55,11 @@ func (s *Store) rowsOf(number uint64, bare bool, rows *storage.HeadRows) error {
 		case removedItem:
 			rows.Count++
 		case recordItem:
+			if q.Org != "" && q.Org != i.org {
+				return nil
+			}
 			rows.Count++
-			if bare {
+			if q.Bare {
 				return nil
 			}
 			r, err := s.recordAt(it, i.org, i.id, nil)

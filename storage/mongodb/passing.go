@@ -3,6 +3,7 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -46,7 +47,7 @@ func (s *database) Rows(ctx context.Context, q storage.RowQuery, f func(storage.
 		decisions := 0
 		flush := func() (more bool, err error) {
 			var all []storage.HeadRows
-			if all, unread = s.headRows(ctx, part, q.Bare); unread != nil {
+			if all, unread = s.headRows(ctx, part, &q); unread != nil {
 				return false, nil //nolint:nilerr // it is returned below, because each would wrap it
 			}
 			part, decisions = part[:0], 0
@@ -58,6 +59,9 @@ func (s *database) Rows(ctx context.Context, q storage.RowQuery, f func(storage.
 			return true, nil
 		}
 		err = each(ctx, cursor, err, func(row *headRow) (bool, error) {
+			if q.Org != "" {
+				row.Decisions = slices.DeleteFunc(row.Decisions, func(d headDecisions) bool { return d.Org != q.Org })
+			}
 			part = append(part, *row)
 			if decisions += row.count(); decisions < storage.MaxPage && len(part) < storage.MaxPage {
 				return true, nil
@@ -81,11 +85,11 @@ func (r *headRow) count() (n int) {
 }
 
 // headRows returns the rows of heads, which it looks up with one query for each organization.
-func (s *database) headRows(ctx context.Context, heads []headRow, bare bool) ([]storage.HeadRows, error) {
+func (s *database) headRows(ctx context.Context, heads []headRow, q *storage.RowQuery) ([]storage.HeadRows, error) {
 	byOrg := make(map[string]bson.A)
 	for i := range heads {
 		for _, d := range heads[i].Decisions {
-			for id := d.IDs; len(id) >= idLen && !bare; id = id[idLen:] {
+			for id := d.IDs; len(id) >= idLen && !q.Bare; id = id[idLen:] {
 				byOrg[d.Org] = append(byOrg[d.Org], id[:idLen])
 			}
 		}

@@ -343,25 +343,25 @@ func (h *LogHandle) Followed(ctx context.Context) ([]receipt.Chain, error) {
 
 // Rows implements storage.Log.
 func (h *LogHandle) Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) error {
-	return h.m.Heads(ctx, q.Chain, q.From, func(head receipt.SignedHead) error { return f(h.m.rows(head, q.Bare)) })
+	return h.m.Heads(ctx, q.Chain, q.From, func(head receipt.SignedHead) error { return f(h.m.rows(head, &q)) })
 }
 
 // rows returns the records of a head. Its count includes the records that were buried.
-func (m *MemoryLog) rows(head receipt.SignedHead, bare bool) storage.HeadRows {
+func (m *MemoryLog) rows(head receipt.SignedHead, q *storage.RowQuery) storage.HeadRows {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rows := storage.HeadRows{Seq: head.Seq}
 	for _, t := range m.Graves {
-		if l := t.Leaves[0]; l.Chain == head.Chain && l.Seq == head.Seq {
+		if l := t.Leaves[0]; l.Chain == head.Chain && l.Seq == head.Seq && (q.Org == "" || q.Org == t.OrganizationID) {
 			rows.Count++
 		}
 	}
 	for _, r := range m.Records {
 		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-		if err != nil || leaf.Chain != head.Chain || leaf.Seq != head.Seq {
+		if err != nil || leaf.Chain != head.Chain || leaf.Seq != head.Seq || q.Org != "" && q.Org != r.OrganizationID {
 			continue
 		}
-		if rows.Count++; !bare {
+		if rows.Count++; !q.Bare {
 			rows.Records = append(rows.Records, r)
 		}
 	}

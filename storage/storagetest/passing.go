@@ -49,6 +49,10 @@ var passingTests = []test{
 		w.WantSame("Rows from 3", w.rowsOf(storage.RowQuery{Chain: chain, From: 3}), want[2:])
 		w.WantSame("Rows after the tip", w.rowsOf(storage.RowQuery{Chain: chain, From: 4}), want[3:])
 		w.WantSame("Rows of no chain", w.rowsOf(storage.RowQuery{Chain: [16]byte{1, 2}}), want[3:])
+		of := []storage.HeadRows{{Seq: 1, Count: 2, Records: w.stored(a, c)}, {Seq: 2}, want[2]}
+		w.WantSame("Rows of org", w.rowsOf(storage.RowQuery{Chain: chain, Org: "org"}), of)
+		of = []storage.HeadRows{{Seq: 1, Count: 1}, {Seq: 2}, {Seq: 3}}
+		w.WantSame("bare Rows of other", w.rowsOf(storage.RowQuery{Chain: chain, Org: "other", Bare: true}), of)
 		bare := []storage.HeadRows{{Seq: 1, Count: 3}, {Seq: 2}, {Seq: 3, Count: 1}}
 		w.WantSame("bare Rows", w.rowsOf(storage.RowQuery{Chain: chain, Bare: true}), bare)
 	}},
