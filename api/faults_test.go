@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"writ/storage"
+	"writ/storage/receipt"
 )
 
 // View implements storage.Store. A test can make any read of the function do fail. The fault's name
@@ -182,6 +183,13 @@ func (f *faultStore) Meters(ctx context.Context, m storage.Month, each func(stri
 }
 
 // ListRecords implements storage.Store.
+func (f *faultStore) Chains(ctx context.Context, each func(receipt.Chain) error) error {
+	if err := f.fault("Chains"); err != nil {
+		return err
+	}
+	return f.Store.Chains(ctx, each)
+}
+
 func (f *faultStore) ListRecords(ctx context.Context, org string, filter storage.Filter, p storage.Page) ([]*storage.Record, string, error) {
 	if err := f.fault("ListRecords"); err != nil {
 		return nil, "", err

@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	headerReplayed  = "Idempotent-Replayed"
-	headerExpired   = "Receipt-Expired"
-	headerSignature = "Stripe-Signature"
+	headerLastEventID = "Last-Event-ID"
+	headerReplayed    = "Idempotent-Replayed"
+	headerExpired     = "Receipt-Expired"
+	headerSignature   = "Stripe-Signature"
 )
 
 // read reads everything that the handler of the route needs from the request.
@@ -44,6 +45,9 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	if rt.is(conditional) {
 		r.ifMatch = string(fc.Request.Header.Peek(fiber.HeaderIfMatch))
 		r.ifNoneMatch = string(fc.Request.Header.Peek(fiber.HeaderIfNoneMatch))
+	}
+	if rt.is(resumable) {
+		r.lastEventID = string(fc.Request.Header.Peek(headerLastEventID))
 	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request.Header.Peek(headerSignature))
@@ -96,6 +100,11 @@ func mediaProblem(detail string) error {
 	return refuse(codeMediaType, detail)
 }
 
+// sender is a body that is sent after the handler has returned.
+type sender interface {
+	send(fc *fasthttp.RequestCtx, requestID []byte)
+}
+
 func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	out := &fc.Response
 	switch body := res.body.(type) {
@@ -103,7 +112,7 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	case appender:
 		out.Header.SetContentType(typeJSON)
 		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // encode directly into the buffer that is sent
-	case *export:
+	case sender:
 		body.send(fc, b.id)
 	case fixed:
 		res.status = writeFixed(fc, body)

@@ -17,6 +17,9 @@ const (
 	// maxWait is the longest time, in seconds, that a look-up of an approval waits for a verdict.
 	// Proxies close connections that are idle for longer.
 	maxWait = 60
+	// maxViewers bounds the streams. An organization may have a quarter of them. Each takes a
+	// connection and the rows that its reader has not taken, some 100 KiB.
+	maxViewers = 256
 	// maxPolls bounds the look-ups that wait for a verdict. Together their goroutines take some
 	// megabytes. One organization has at most a quarter of these look-ups.
 	maxPolls = 2048

@@ -215,6 +215,7 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 		{"GET", "/v1/tokens", nil},
 		{"GET", "/v1/authorizations", nil},
 		{"GET", "/v1/authorizations/export", nil},
+		{"GET", "/v1/authorizations/stream", nil},
 		{"GET", "/v1/usage/summary", nil},
 	} {
 		h.do(tt.method, tt.path, op, tt.body).wantProblem(http.StatusServiceUnavailable, codeOverloaded)
@@ -223,7 +224,7 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 		leave()
 	}
 	h.wantRows(acme, 0)
-	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 11`; !strings.Contains(got, want) {
+	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 12`; !strings.Contains(got, want) {
 		t.Errorf("metrics lack %s", want)
 	}
 }

@@ -32,6 +32,8 @@ type request struct {
 	// ifMatch and ifNoneMatch are the headers If-Match and If-None-Match, on a route with the trait
 	// conditional.
 	ifMatch, ifNoneMatch string
+	// lastEventID is the header Last-Event-ID, on a route with the trait resumable.
+	lastEventID string
 	// slot is the request's share of the processors. A handler leaves the slot while it waits for
 	// something else.
 	slot admission.Slot
@@ -42,7 +44,7 @@ type request struct {
 // response is the answer of a handler. The wrapper encodes it.
 type response struct {
 	status int
-	// body is encoded as JSON, unless it is a fixed body, an appender or an *export. Nil sends no body.
+	// body is encoded as JSON, unless it is a fixed body, an appender or a sender. Nil sends no body.
 	body any
 	// next is the cursor of the next page of a list. It becomes a Link header.
 	next string

@@ -31,6 +31,7 @@ const (
 	stored                        // stores the body unchanged, and refuses a body with a secret
 	queried                       // has a handler that reads the query, although it is no GET
 	conditional                   // accepts If-Match and If-None-Match
+	resumable                     // accepts Last-Event-ID
 	wide                          // is about the whole organization; a key that is bound to agents may not call it
 	standard                      // is of AuthZEN, which echoes any request id and has its own statuses
 	owned                         // without the scope, a credential gets only the resources that it asked for itself
@@ -106,6 +107,7 @@ func (s *Server) routes() []route {
 
 		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
+		on("GET /v1/authorizations/stream", scopeHistoryRead, s.streamAuthorizations, resumable),
 		on("GET /v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		on("GET /v1/ledger/heads", scopeHistoryRead, s.listHeads, wide),
 		on("GET /v1/changes", scopeHistoryRead, s.listChanges, wide),

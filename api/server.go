@@ -16,6 +16,7 @@ import (
 
 	"writ/api/limit"
 	"writ/api/operator"
+	"writ/api/stream"
 	"writ/api/wire"
 	"writ/decision"
 	"writ/storage"
@@ -41,12 +42,14 @@ type Server struct {
 	refused     requestLog
 	connections *limit.Tally[limit.Address]
 	exports     *limit.Tally[string] // by organization
+	stream      *stream.Hub
+	viewers     *limit.Tally[string] // streams, by organization
 	polls       *limit.Tally[string] // look-ups that wait for a verdict, by organization
 
 	// giveUp ends the contexts of requests and the refreshing of keys. background waits for that refreshing. unwatch
 	// makes the store stop reporting changes.
 	giveUp     context.CancelFunc
-	awake      context.Context // the context of look-ups that wait; it ends as soon as the server begins to stop
+	awake      context.Context // of look-ups that wait, and of streams; it ends as soon as the server begins to stop
 	endPolls   context.CancelFunc
 	background sync.WaitGroup
 	unwatch    func()
@@ -83,6 +86,7 @@ func New(cfg Config) (*Server, error) {
 		refused:   requestLog{log: cfg.Log},
 		polls:     limit.NewTally[string](maxPolls, maxPolls/4),
 		exports:   limit.NewTally[string](maxExports, maxExports/16),
+		viewers:   limit.NewTally[string](maxViewers, maxViewers/4),
 
 		connections: limit.NewTally[limit.Address](math.MaxInt, cfg.Limits.AddressConnections),
 		giveUp:      giveUp,
@@ -98,8 +102,10 @@ func New(cfg Config) (*Server, error) {
 	cfg.Registry.MustRegister(slices.Concat(s.gauges(), s.auth.keys.Metrics("api_keys"),
 		s.auth.jwts.Metrics("operators"))...)
 	s.auth.keys.OnlyWhile(s.docs.Fresh)
-	s.unwatch = s.store.Watch(s.changed)
 	s.awake, s.endPolls = context.WithCancel(life)
+	s.stream = stream.New(stream.Config{History: s.store, Now: s.decisions.Now, Log: cfg.Log}, cfg.Registry)
+	s.background.Go(func() { s.stream.Run(s.awake) })
+	s.unwatch = s.store.Watch(s.changed)
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
@@ -110,8 +116,11 @@ func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.TokenKind:
 		s.auth.forget(c.ID)
+	case storage.AgentKind:
+		s.stream.Renamed(c.Org)
 	case storage.EverythingChanged:
 		s.auth.keys.InvalidateAll()
+		s.stream.Renamed("")
 	}
 }
 
@@ -203,6 +212,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.unwatch()
 	s.background.Wait()
 	s.exports.Close()
+	s.viewers.Close()
 	if err = errors.Join(err, s.admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}
