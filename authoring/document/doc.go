@@ -38,8 +38,10 @@ const (
 	Policy Kind = "policy"
 	Rule   Kind = "rule"
 	List   Kind = "list"
-	Intent Kind = "intent"
-	Suite  Kind = "suite"
+	// Library is the kind of a directory of modules in Rego. No document in a file is of this kind.
+	Library Kind = "library"
+	Intent  Kind = "intent"
+	Suite   Kind = "suite"
 )
 
 const (

@@ -12,9 +12,12 @@ import (
 	"writ/engine"
 )
 
+// ErrNoLibrary says that a directory of libraries has none.
+var ErrNoLibrary = errors.New("has no library: want a directory for each, such as net/net.rego")
+
 // Libraries reads the libraries in a directory, as OPA reads it, too: each directory in it is a library,
 // and the files in that whose names end in .rego are its modules, but for tests (_test.rego). Nothing
-// outside of the directory is read. The libraries are valid, but not compiled.
+// outside of the directory is read. A directory without a module is no library. The libraries are valid, but not compiled.
 func Libraries(dir string) (all []engine.Library, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -26,12 +29,15 @@ func Libraries(dir string) (all []engine.Library, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
 		l, err := readLibrary(root.FS(), e.Name())
 		if err != nil {
 			return nil, err
+		}
+		if len(l.Modules) == 0 {
+			continue
 		}
 		if err := l.Validate(); err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err)
@@ -39,7 +45,7 @@ func Libraries(dir string) (all []engine.Library, err error) {
 		all = append(all, l)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no library: want a directory for each, such as net/net.rego", dir)
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoLibrary)
 	}
 	return all, nil
 }

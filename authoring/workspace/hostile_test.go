@@ -52,8 +52,14 @@ func pulled(t *testing.T, server http.Handler, prepare func(outside string)) (ou
 	return outside, err
 }
 
-// serving serves the same bodies for the lists of policies, rules and lists, and for each list.
+// serving serves the same bodies for the lists of policies, rules and lists, and for each list. There
+// are no libraries.
 func serving(policies, rules, lists, list []byte) http.HandlerFunc {
+	return servingLibraries(policies, rules, lists, list, []byte(`{"data":[]}`), nil)
+}
+
+// servingLibraries also serves the same body for each library.
+func servingLibraries(policies, rules, lists, list, libraries, library []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := list
 		switch r.URL.Path {
@@ -63,6 +69,12 @@ func serving(policies, rules, lists, list []byte) http.HandlerFunc {
 			body = rules
 		case "/v1/lists":
 			body = lists
+		case "/v1/libraries":
+			body = libraries
+		default:
+			if strings.HasPrefix(r.URL.Path, "/v1/libraries/") {
+				body = library
+			}
 		}
 		_, _ = w.Write(body)
 	}
@@ -302,10 +314,17 @@ func FuzzHostileServer(f *testing.F) {
 		{`{"data":[]}`, `[]`, `{"data":[{"name":"Payees"}]}`, strings.ReplaceAll(list, "payees", "Payees")},
 		{`{"data":[{"suite":"s","policy":` + policy + `,"tests":[]}]}`, `[{"suite":"s","tests":[]}]`, `{"data":[]}`, `{}`},
 	} {
-		f.Add([]byte(seed[0]), []byte(seed[1]), []byte(seed[2]), []byte(seed[3]))
+		f.Add([]byte(seed[0]), []byte(seed[1]), []byte(seed[2]), []byte(seed[3]), []byte(`{"data":[]}`), []byte(`{}`))
 	}
-	f.Fuzz(func(t *testing.T, policies, rules, lists, list []byte) {
-		dir, _ := pulled(t, serving(policies, rules, lists, list), func(outside string) {
+	for _, library := range []string{
+		oneLibrary("net", "net.rego"), oneLibrary("net", "../../../pwn.rego"), oneLibrary("../../pwn", "net.rego"),
+		oneLibrary("net", ".pulled"), oneLibrary("net", "Net.rego"), oneLibrary("net", "net_test.rego"),
+	} {
+		none := []byte(`{"data":[]}`)
+		f.Add(none, []byte(`[]`), none, []byte(`{}`), []byte(`{"data":[`+library+`]}`), []byte(library))
+	}
+	f.Fuzz(func(t *testing.T, policies, rules, lists, list, libraries, library []byte) {
+		dir, _ := pulled(t, servingLibraries(policies, rules, lists, list, libraries, library), func(outside string) {
 			if err := os.WriteFile(filepath.Join(outside, "pwn.yaml"), []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +335,7 @@ func FuzzHostileServer(f *testing.F) {
 		names := make(map[string]string) // by the name in lower case
 		for _, name := range written(t, dir) {
 			ok := name == "pwn.yaml" || name == "work/rules.yaml"
-			for _, pattern := range []string{"work/policies/*.yaml", "work/lists/*.yaml"} {
+			for _, pattern := range []string{"work/policies/*.yaml", "work/lists/*.yaml", "work/lib/*/*.rego", "work/lib/*/.pulled"} {
 				fits, _ := filepath.Match(pattern, name)
 				ok = ok || fits
 			}
@@ -330,6 +349,9 @@ func FuzzHostileServer(f *testing.F) {
 				t.Fatalf("the pull wrote %q and %q, which are one file on many systems", other, name)
 			}
 			names[strings.ToLower(name)] = name
+			if strings.HasPrefix(name, "work/lib/") {
+				continue // read again below
+			}
 			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)
@@ -339,5 +361,68 @@ func FuzzHostileServer(f *testing.F) {
 				t.Fatalf("the pull wrote %q, which has %d documents, %v:\n%s", name, len(docs), err, data)
 			}
 		}
+		_, err := document.Libraries(filepath.Join(dir, "work", "lib"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, document.ErrNoLibrary) {
+			t.Fatalf("the pull wrote libraries that cannot be read: %v", err)
+		}
 	})
+}
+
+// oneLibrary returns a library with one module.
+func oneLibrary(name, file string) string {
+	return fmt.Sprintf(`{"name":%q,"modules":{%q:"package lib.net\n"},"version":1,`+
+		`"created_at":"2026-11-01T09:00:00Z","updated_at":"2026-11-01T09:00:00Z"}`, name, file)
+}
+
+// TestDecision_Libraries_PullChecksNames checks that a pull writes nothing if the server has a library
+// or a module with a name that the API would refuse.
+func TestDecision_Libraries_PullChecksNames(t *testing.T) {
+	none := []byte(`{"data":[]}`)
+	for name, tc := range map[string]struct{ list, library, want string }{
+		"a library above":   {oneLibrary("../../pwn", "net.rego"), oneLibrary("../../pwn", "net.rego"), "with the name"},
+		"a library renamed": {oneLibrary("net", "net.rego"), oneLibrary("other", "net.rego"), "to a request for"},
+		"a library twice": {
+			oneLibrary("net", "net.rego") + "," + oneLibrary("net", "net.rego"), oneLibrary("net", "net.rego"), "twice",
+		},
+		"a module above":      {oneLibrary("net", "x.rego"), oneLibrary("net", "../../pwn.rego"), "with the name"},
+		"the record":          {oneLibrary("net", "x.rego"), oneLibrary("net", ".pulled"), "with the name"},
+		"a module in capital": {oneLibrary("net", "x.rego"), oneLibrary("net", "Net.rego"), "with the name"},
+		"no module":           {oneLibrary("net", "x.rego"), `{"name":"net"}`, "with the name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servingLibraries(none, []byte(`[]`), none, []byte(`{}`), []byte(`{"data":[`+tc.list+`]}`), []byte(tc.library))
+			dir, err := pulled(t, server, nil)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("a pull of %s = %v, want an error with %q", name, err, tc.want)
+			}
+			if names := written(t, dir); len(names) > 0 {
+				t.Errorf("a pull of %s wrote %q", name, names)
+			}
+		})
+	}
+}
+
+// TestPull_WritesLibrariesThroughNoLink checks that a pull of a library changes nothing outside of the
+// directory, whatever lib and the library's directory are.
+func TestPull_WritesLibrariesThroughNoLink(t *testing.T) {
+	none := []byte(`{"data":[]}`)
+	library := oneLibrary("net", "net.rego")
+	server := servingLibraries(none, []byte(`[]`), none, []byte(`{}`), []byte(`{"data":[`+library+`]}`), []byte(library))
+	for _, link := range []string{"lib", "lib/net", "lib/net/net.rego", "lib/net/.pulled"} {
+		t.Run(link, func(t *testing.T) {
+			dir, err := pulled(t, server, func(outside string) {
+				from := filepath.Join(outside, "work", filepath.FromSlash(link))
+				if err := errors.Join(os.Mkdir(filepath.Join(outside, "other"), 0o755),
+					os.MkdirAll(filepath.Dir(from), 0o755), os.Symlink(filepath.Join(outside, "other"), from)); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if err == nil || !strings.Contains(err.Error(), "symbolic link") {
+				t.Errorf("a pull = %v, want an error about a symbolic link", err)
+			}
+			if names := written(t, filepath.Join(dir, "other")); len(names) > 0 {
+				t.Errorf("a pull wrote %q outside of its directory", names)
+			}
+		})
+	}
 }

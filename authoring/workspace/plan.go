@@ -37,11 +37,11 @@ const (
 type Change struct {
 	Kind  document.Kind `json:"kind"`
 	State State         `json:"state"`
-	// ID is the policy_id, or the id of the rule on the server. It is empty for a new rule and for
-	// a list.
+	// ID is the policy_id, or the id of the rule on the server. It is empty for a new rule, a list
+	// and a library.
 	ID    string `json:"id,omitzero"`
 	Name  string `json:"name,omitzero"`
-	Place string `json:"place,omitzero"` // file:line
+	Place string `json:"place,omitzero"` // file:line, or the directory of a library
 	// Version is the newest version of the policy on the server. NextVersion is the version that
 	// a push would create: the version in the file, or the next free one if the server already
 	// has that version.
@@ -53,15 +53,17 @@ type Change struct {
 	policy *engine.ActionPolicy // the newest version on the server
 	rule   *engine.Rule         // the rule on the server
 	list   *engine.List         // the list on the server
+	// library is the library on the server.
+	library *engine.Library
 	// byName says that a document was matched by its name only. Either the rule's id is not on
-	// the server, or the list's file was not pulled from the server's list.
+	// the server, or the list or the library was not pulled from the server's.
 	byName bool
 }
 
 // Plan has the differences between the documents of a workspace and the documents on a server.
 type Plan struct {
 	// Changes has the documents that differ. First come the documents in the files: policies,
-	// rules, lists. Each kind is in the order of the files. The documents that only the server
+	// rules, lists, libraries. Each kind is in the order of the files. The documents that only the server
 	// has come last.
 	Changes []Change
 	// same has the documents that do not differ. The server may have added members to them, such
@@ -102,6 +104,9 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	for _, l := range w.lists {
 		p.add(compareList(l, s.list(l.list.Name)))
 	}
+	for _, l := range w.libraries {
+		p.add(compareLibrary(l, s.library(l.library.Name)))
+	}
 	for _, v := range newest {
 		if !local[v.PolicyID] {
 			p.add(Change{Kind: document.Policy, State: Missing, ID: v.PolicyID, Version: v.Version, policy: v})
@@ -115,6 +120,11 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	for i := range s.lists {
 		if l := &s.lists[i]; !w.hasList(l.Name) {
 			p.add(Change{Kind: document.List, State: Missing, Name: l.Name, list: l})
+		}
+	}
+	for i := range s.libraries {
+		if l := &s.libraries[i]; w.library(l.Name) == nil {
+			p.add(Change{Kind: document.Library, State: Missing, Name: l.Name, library: l})
 		}
 	}
 	return p, nil
@@ -266,5 +276,7 @@ func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problem
 	return found, problems
 }
 
-// Empty reports whether the files have no policy, rule or list.
-func (p *Plan) Empty() bool { return len(p.w.policies)+len(p.w.rules)+len(p.w.lists) == 0 }
+// Empty reports whether the files have no policy, rule, list or library.
+func (p *Plan) Empty() bool {
+	return len(p.w.policies)+len(p.w.rules)+len(p.w.lists)+len(p.w.libraries) == 0
+}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"writ/authoring/document"
@@ -10,8 +11,8 @@ import (
 // PullOptions says what a pull may overwrite or remove.
 type PullOptions struct {
 	// Prune removes documents from the files if the server does not have them any more. It
-	// removes only documents that came from a server: rules with an id and lists with a
-	// createdAt.
+	// removes only documents that came from a server: rules with an id, lists with a createdAt, and
+	// libraries with a file .pulled.
 	Prune bool
 	// Force overwrites documents that were edited in the files.
 	Force bool
@@ -36,8 +37,11 @@ type Pulled struct {
 // forms of a document differ only in scalars, Pull replaces only the text of these scalars.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	edits, schemas, files := facts(p.same), map[string]string{}, p.w.regoFiles()
+	plain := libraryFacts(p.same)
 	for _, c := range p.Changes {
 		switch {
+		case c.Kind == document.Library && c.pulls(o):
+			p.w.storeLibrary(c, plain)
 		case c.State == Missing:
 			name := p.w.fileFor(c)
 			edits[name] = append(edits[name], document.Edit{Index: atEnd, JSON: c.stored(files, name)})
@@ -58,7 +62,8 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	if len(done.Refused) > 0 {
 		return done, nil
 	}
-	done.Written, err = p.w.rewrite(edits, schemas, files.texts)
+	maps.Copy(plain, files.texts)
+	done.Written, err = p.w.rewrite(edits, schemas, plain)
 	return done, err
 }
 
@@ -73,9 +78,10 @@ func (c Change) stored(files *regoFiles, in string) []byte {
 	return encode(c.policy)
 }
 
-// pulled reports whether a rule or a list came from a server.
+// pulled reports whether a rule, a list or a library came from a server.
 func (l *Local) pulled() bool {
-	return l.rule != nil && l.rule.ID != "" || l.list != nil && !l.list.CreatedAt.IsZero()
+	return l.rule != nil && l.rule.ID != "" || l.list != nil && !l.list.CreatedAt.IsZero() ||
+		l.library != nil && !l.library.CreatedAt.IsZero()
 }
 
 // fileFor returns the file for a new document. A policy or a list gets a file of its own. A rule

@@ -19,7 +19,7 @@ import (
 
 // PushOptions says what a push may do in addition to adding and changing documents.
 type PushOptions struct {
-	// Prune deletes rules and lists that only the server has. It does not delete policies, because
+	// Prune deletes rules, lists and libraries that only the server has. It does not delete policies, because
 	// the server deletes none.
 	Prune bool
 	// Force overwrites documents that were changed on the server since they were pulled.
@@ -27,15 +27,16 @@ type PushOptions struct {
 	Now   func() time.Time
 }
 
-// Steps returns the changes that a push makes on the server, in order: lists, rules, policies,
-// then deletions. Deletions come last, so that a rule that forbids stays as long as possible. If
+// Steps returns the changes that a push makes on the server, in order: lists, libraries, rules,
+// policies, then deletions. A library comes after those that it imports. Deletions come last, so that
+// a rule that forbids stays as long as possible. A library is deleted after what imports it. If
 // documents were changed on the server since they were pulled, Steps returns an error that names
 // them. If rules use a missing list, the error is a *[document.Error] that names these rules.
 func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 	if err := p.unknownLists(o); err != nil {
 		return nil, err
 	}
-	var lists, policies, deleted []Change
+	var lists, libraries, policies, deleted []Change
 	var behind []error
 	for _, c := range p.Changes {
 		switch {
@@ -54,11 +55,15 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 			policies = append(policies, c)
 		case c.Kind == document.List:
 			lists = append(lists, c)
+		case c.Kind == document.Library:
+			libraries = append(libraries, c)
 		default:
 			steps = append(steps, c)
 		}
 	}
-	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
+	sortByImports(libraries, p.w.compiled)
+	p.server.sortDeleted(deleted)
+	return slices.Concat(lists, libraries, steps, policies, deleted), errors.Join(behind...)
 }
 
 // Push makes the steps and calls done after each step. Then it adds to the files the members that
@@ -71,7 +76,11 @@ func (p *Plan) Push(
 	pushed := p.same
 	files := slices.Collect(maps.Keys(facts(pushed)))
 	for _, c := range steps {
-		if c.local != nil {
+		switch {
+		case c.local == nil:
+		case c.Kind == document.Library:
+			files = append(files, c.local.record())
+		default:
 			files = append(files, c.local.doc.Name())
 		}
 	}
@@ -88,7 +97,7 @@ func (p *Plan) Push(
 			pushed = append(pushed, c)
 		}
 	}
-	written, failed := p.w.rewrite(facts(pushed), nil, nil)
+	written, failed := p.w.rewrite(facts(pushed), nil, libraryFacts(pushed))
 	return written, errors.Join(err, failed)
 }
 
@@ -97,6 +106,8 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 	switch {
 	case c.Kind == document.List:
 		return c.pushList(ctx, call)
+	case c.Kind == document.Library:
+		return c.pushLibrary(ctx, call)
 	case c.State == Missing:
 		_, err := call(ctx, c.request(http.MethodDelete, nil, http.StatusNoContent), nil)
 		return err
@@ -120,20 +131,28 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 // pushList stores the file's list on the server. If no file has the list, it deletes the list
 // there.
 func (c *Change) pushList(ctx context.Context, call Call) error {
-	r := Request{Method: http.MethodPut, Path: listPath(c.Name), Want: http.StatusOK}
-	if c.list == nil {
-		r.IfNoneMatch, r.Want = "*", http.StatusCreated
-	} else {
+	r := Request{Path: listPath(c.Name)}
+	if c.list != nil {
 		r.IfMatch = string(encode(c.list.UpdatedAt))
 	}
-	if c.local == nil {
-		r.Method, r.Want = http.MethodDelete, http.StatusNoContent
-		_, err := call(ctx, r, nil)
-		return err
+	if c.local != nil {
+		r.Body = map[string]any{"values": c.local.list.Values}
+		c.list = new(engine.List)
 	}
-	r.Body = map[string]any{"values": c.local.list.Values}
-	c.list = new(engine.List)
-	_, err := call(ctx, r, c.list)
+	return c.put(ctx, call, r, c.list)
+}
+
+// put stores a document that has a name, or deletes it if no file has it. stored gets the server's
+// new document. r has an If-Match if the server has the document.
+func (c *Change) put(ctx context.Context, call Call, r Request, stored any) error {
+	r.Method, r.Want = http.MethodPut, http.StatusOK
+	if r.IfMatch == "" {
+		r.IfNoneMatch, r.Want = "*", http.StatusCreated
+	}
+	if c.local == nil {
+		r.Method, r.Want, stored = http.MethodDelete, http.StatusNoContent, nil
+	}
+	_, err := call(ctx, r, stored)
 	return err
 }
 
@@ -190,6 +209,8 @@ func facts(all []Change) map[string][]document.Edit {
 		l := c.local
 		var members []member
 		switch {
+		case c.library != nil:
+			continue
 		case c.policy != nil && l.policy.Version < c.policy.Version:
 			members = []member{{"version", encode(c.policy.Version)}, {"updated_at", encode(c.policy.UpdatedAt)}}
 		case c.rule != nil && l.rule.ID == "":

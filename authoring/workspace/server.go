@@ -39,12 +39,14 @@ type Server struct {
 	policies []*engine.ActionPolicy // every version, the newest first within a policy
 	rules    []engine.Rule          // in the order of evaluation
 	lists    []engine.List          // sorted by name
+	// libraries is sorted by name.
+	libraries []engine.Library
 }
 
 // pageSize is the largest page that the API allows, in items.
 const pageSize = 500
 
-// Fetch reads the policies, rules and lists of the organization that the credential belongs to.
+// Fetch reads the policies, rules, lists and libraries of the organization that the credential belongs to.
 func Fetch(ctx context.Context, call Call) (*Server, error) {
 	var last *Server
 	for range document.MaxPasses {
@@ -65,6 +67,9 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 		})
 		if err == nil {
 			err = s.fetchLists(ctx, call)
+		}
+		if err == nil {
+			err = s.fetchLibraries(ctx, call)
 		}
 		if err != nil || len(s.rules) < pageSize || last != nil && s.Equal(last) {
 			return s, cmp.Or(err, s.checkNames())
@@ -128,7 +133,7 @@ func (s *Server) checkNames() error {
 		}
 		names[l.Name] = true
 	}
-	return nil
+	return s.checkLibraries()
 }
 
 // listsPath is the path of the lists in the API.

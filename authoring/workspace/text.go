@@ -71,10 +71,13 @@ func (c Change) about() string {
 	return ""
 }
 
-// changed returns the time at which a rule or a list was last changed on the server.
+// changed returns the time at which a rule, a list or a library was last changed on the server.
 func (c Change) changed() time.Time {
-	if c.list != nil {
+	switch {
+	case c.list != nil:
 		return c.list.UpdatedAt
+	case c.library != nil:
+		return c.library.UpdatedAt
 	}
 	return c.rule.UpdatedAt
 }
@@ -88,6 +91,8 @@ func (c Change) shownDifferences() []Difference {
 		return diffOf([]byte("{}"), without(policyValue(c.local.policy), "organization_id"))
 	case c.Kind == document.List:
 		return diffOf([]byte("{}"), listValue(c.local.list))
+	case c.Kind == document.Library:
+		return diffOf([]byte("{}"), libraryValue(c.local.library))
 	}
 	return diffOf([]byte("{}"), without(ruleValue(c.local.rule), "name"))
 }

@@ -18,21 +18,28 @@ type Workspace struct {
 	policies []*Local
 	rules    []*Local
 	lists    []*Local
+	// libraries has the libraries in the directory lib, sorted by name. compiled has them compiled.
+	libraries []*Local
+	compiled  engine.Libraries
 }
 
-// Local is a policy, a rule or a list in a file.
+// Local is a policy, a rule or a list in a file, or a library in a directory.
 type Local struct {
+	// doc is nil for a library.
 	doc   *document.Document
 	index int // the document's index in its file
-	// Only one of policy, rule and list is set.
-	policy *engine.ActionPolicy
-	rule   *engine.Rule
-	list   *engine.List
-	looks  []string // the names of the lists that the rule uses
+	// Only one of policy, rule, list and library is set.
+	policy  *engine.ActionPolicy
+	rule    *engine.Rule
+	list    *engine.List
+	library *engine.Library
+	dir     string   // the directory of the library
+	looks   []string // the names of the lists that the rule uses
 }
 
 // Open reads the documents in a directory, except intents and suites. If documents have mistakes,
-// the error is one *[document.Error] with all problems.
+// the error is one *[document.Error] with all problems. The rules may import the libraries of the
+// directory.
 func Open(dir string, o engine.Options) (*Workspace, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -44,6 +51,9 @@ func Open(dir string, o engine.Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{dir: dir, texts: make(map[string][]byte)}
+	if o, err = w.openLibraries(o); err != nil {
+		return nil, err
+	}
 	var all document.Error
 	for _, name := range names {
 		data, err := os.ReadFile(name)
@@ -126,17 +136,20 @@ func (w *Workspace) refuseTwice(all *document.Error) {
 	}
 }
 
-// place returns the place at which a document begins, as file:line.
+// place returns the place at which a document begins, as file:line, or the directory of a library.
 func (l *Local) place() string {
+	if l.doc == nil {
+		return l.dir
+	}
 	p := l.doc.Problem("", "")
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
 // rewrite changes documents in files and returns the names of the changed files. heads has the
-// first line of each new YAML file, and rego the contents of Rego files. If one of the files cannot
-// be changed, none is.
+// first line of each new YAML file. plain has the contents of files without documents, such as Rego
+// files. If one of the files cannot be changed, none is.
 func (w *Workspace) rewrite(
-	edits map[string][]document.Edit, heads, rego map[string]string,
+	edits map[string][]document.Edit, heads, plain map[string]string,
 ) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {
@@ -151,7 +164,7 @@ func (w *Workspace) rewrite(
 			texts[name] = out
 		}
 	}
-	for name, text := range rego {
+	for name, text := range plain {
 		if was, known := w.texts[name]; !known || text != string(was) {
 			texts[name] = []byte(text)
 		}

@@ -18,7 +18,7 @@ type diffCmd struct {
 }
 
 func (c *diffCmd) Help() string {
-	return `Compares the policies, rules and lists in files with those of the organization
+	return `Compares the policies, rules, lists and libraries in files with those of the organization
 of WRIT_API_KEY at WRIT_URL, and shows what writ push would change there: + is in the
 files only, - on the server only, ~ differs, ! was changed on the server since it
 was pulled. Wants the scopes policy:read and rules:read. Exits 0 when nothing

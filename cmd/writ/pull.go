@@ -10,15 +10,15 @@ import (
 
 type pullCmd struct {
 	serverFlags `embed:""`
-	Prune       bool   `env:"-" help:"Remove rules and lists from the files that were pulled and are not on the server."`
+	Prune       bool   `env:"-" help:"Remove rules, lists and libraries from the files that were pulled and are not on the server."`
 	Force       bool   `env:"-" help:"Overwrite what was edited in the files and is not on the server."`
 	Dir         string `arg:"" name:"dir" help:"Directory to write to; made if there is none."`
 }
 
 func (c *pullCmd) Help() string {
 	return `Writes the newest version of each policy to DIR/policies, each list to DIR/lists,
-and the rules to DIR/rules.yaml, in the order in which they are asked, from the organization of
-WRIT_API_KEY at WRIT_URL. The first line of each file names its schema there, by
+the rules to DIR/rules.yaml, in the order in which they are asked, and each library
+to a directory in DIR/lib, from the organization of WRIT_API_KEY at WRIT_URL. The first line of each file names its schema there, by
 which editors complete and check it. Wants the scopes policy:read and rules:read.
 
 Documents that are below DIR already are changed where they stand, and only where

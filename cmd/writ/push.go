@@ -17,20 +17,20 @@ import (
 type pushCmd struct {
 	serverFlags `embed:""`
 	Yes         bool   `short:"y" env:"-" help:"Push without asking."`
-	Prune       bool   `env:"-" help:"Delete rules and lists of the server that no file has."`
+	Prune       bool   `env:"-" help:"Delete rules, lists and libraries of the server that no file has."`
 	Force       bool   `env:"-" help:"Overwrite what was changed on the server since it was pulled."`
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
 
 func (c *pushCmd) Help() string {
-	return `Brings the policies, rules and lists in files to the organization of WRIT_API_KEY
+	return `Brings the policies, rules, lists and libraries in files to the organization of WRIT_API_KEY
 at WRIT_URL: shows what writ diff shows, asks, and does it. Where it cannot ask it
 wants --yes. Wants the scopes policy:read, policy:write, rules:read, rules:write.
 
 A changed policy becomes the next version, which is written into its file, as are
-the id and the times of a rule. A rule is found by its id, else by its name, a list by
-its name. With --prune rules and lists that no file has are deleted from the
-server. Policies are never deleted.
+the id and the times of a rule. A rule is found by its id, else by its name, a list or
+a library by its name. Libraries are read in DIR/lib. With --prune rules, lists and
+libraries that no file has are deleted from the server. Policies are never deleted.
 
 Everything is validated before anything is sent. What was changed on the server
 since it was pulled is not overwritten. After a failure push again: what is done
@@ -50,7 +50,7 @@ func (c *pushCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if plan.Empty() {
-		return &inputError{name: c.Dir, err: errors.New("there is neither a policy nor a rule nor a list")}
+		return &inputError{name: c.Dir, err: errors.New("there is no policy, rule, list or library")}
 	}
 	options := workspace.PushOptions{Prune: c.Prune, Force: c.Force, Now: time.Now}
 	steps, err := plan.Steps(options)
