@@ -160,7 +160,7 @@ def test_gateway(language: str, world: World, tmp_path: Path) -> None:
         status, answer = refund("held", 30_000)
         assert status == 202 and "pending" in answer
         assert refund("held", 30_000)[0] == 202
-        with writ.Client(f"http://127.0.0.1:{world.port}", world.token("finance")) as finance:
+        with writ.Client(f"http://127.0.0.1:{world.port}", world.token("finance"), timeout=20) as finance:
             rows = finance.history(decision="approval_required")
             held = next(r for r in rows if r["decision_id"] in answer)
             finance.decide_approval(held["decision_id"], "approved")

@@ -32,7 +32,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def client_of(server: Scripted, **more: Any) -> writ.Client:
-    return writ.Client(server.url, "sk_1", "p", "a", **more)
+    return writ.Client(server.url, "sk_1", "p", "a", **{"timeout": 50, **more})
 
 
 def test_guard_runs_what_is_allowed_and_records_it() -> None:

@@ -73,7 +73,7 @@ def refund(amount: int) -> writ.Intent:
 
 
 def test_a_decision_and_its_receipt(server: Server) -> None:
-    with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+    with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=20) as client:
         decision = client.evaluate(refund(50_001))
         assert not decision and "cost.exceeded" in decision.explain()
         client.verify(decision.receipt)
@@ -137,7 +137,7 @@ def test_no_call_runs_that_was_not_allowed_and_none_twice(server: Server) -> Non
 def test_a_key_repeats_the_decision(server: Server) -> None:
     replayed: list[bool] = []
     for _ in range(2):
-        with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+        with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=20) as client:
 
             @client.guard(action_type="payment.refund", resource="https://api.payments.example/v1/refunds",
                           cost=writ.Cost(100, "EUR"), key="order-7")
@@ -155,7 +155,7 @@ def test_a_guard_waits_for_a_verdict(server: Server) -> None:
         [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True
     ).strip()
     ran: list[int] = []
-    with writ.Client(server.url, server.token, POLICY, "billing-agent") as client:
+    with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=20) as client:
         guarded = client.guard(
             action_type="payment.refund",
             resource="https://api.payments.example/v1/refunds",
@@ -165,7 +165,7 @@ def test_a_guard_waits_for_a_verdict(server: Server) -> None:
         )(lambda: ran.append(1))
         with pytest.raises(writ.Held) as raised:
             guarded()
-        with writ.Client(server.url, approver) as finance:
+        with writ.Client(server.url, approver, timeout=20) as finance:
             finance.decide_approval(raised.value.approval_id, "approved")
         guarded()
         with pytest.raises(writ.AlreadyRedeemed):
@@ -180,8 +180,8 @@ def test_one_approval_runs_one_call(server: Server) -> None:
 
     async def run() -> None:
         async with (
-            writ.AsyncClient(server.url, server.token, POLICY, "billing-agent") as client,
-            writ.AsyncClient(server.url, approver) as finance,
+            writ.AsyncClient(server.url, server.token, POLICY, "billing-agent", timeout=20) as client,
+            writ.AsyncClient(server.url, approver, timeout=20) as finance,
         ):
             with pytest.raises(writ.Held) as raised:
                 await client.require(refund(30_000))

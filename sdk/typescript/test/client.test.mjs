@@ -10,7 +10,7 @@ const answerOf = (outcome) => conformance.cases.find((c) => c.want.outcome === o
 const [allow, deny, held] = [answerOf("allow"), answerOf("denied"), answerOf("held")];
 const recorded = { status: 200, body: '{"ok":true}' };
 const broken = { status: 500, body: "{}" };
-const clientOf = (url, more = {}) => new writ.Client({ url, apiKey: "sk_1", policyId: "p", agentId: "a", ...more });
+const clientOf = (url, more = {}) => new writ.Client({ url, apiKey: "sk_1", policyId: "p", agentId: "a", timeout: 50_000, ...more });
 const intent = { actionType: "t", resource: "r" };
 
 test("guard runs what is allowed and records it", () => scripted([allow, recorded], async (url, seen) => {

@@ -19,7 +19,9 @@ test("there are enough cases", () => assert.ok(conformance.cases.length >= 120))
 
 test("conformance", { concurrency: 8 }, async (t) => {
   await Promise.all(conformance.cases.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
-    const client = new writ.Client({ url, apiKey: conformance.api_key, policyId, agentId: "a", timeout: conformance.timeout_ms });
+    // Only a case with a late answer waits for the timeout. A busy machine may need longer for the others.
+    const timeout = c.answers.some((a) => a.delay_ms) ? conformance.timeout_ms : 50_000;
+    const client = new writ.Client({ url, apiKey: conformance.api_key, policyId, agentId: "a", timeout });
     let error, decision;
     try {
       if (c.call === "require") {

@@ -40,7 +40,7 @@ test("a real server", { skip }, async (t) => {
   });
   const tokenOf = (sub) => execFileSync(program, ["token", "operator", "--org", "demo", "--sub", sub, "--data", data], { encoding: "utf8" }).trim();
   await start();
-  const settings = { url: `http://127.0.0.1:${port}`, apiKey: tokenOf("ops"), policyId, agentId: "billing-agent" };
+  const settings = { url: `http://127.0.0.1:${port}`, apiKey: tokenOf("ops"), policyId, agentId: "billing-agent", timeout: 20_000 };
   const client = new writ.Client(settings);
   const refund = (amountMinor) => ({ actionType: "payment.refund", resource, cost: { amountMinor, currency: "EUR" } });
 
@@ -81,7 +81,7 @@ test("a real server", { skip }, async (t) => {
   await t.test("no call runs that was not allowed, and none twice", async () => {
     const [ran, failed] = [new Map(), new Map()];
     let stopped = false;
-    const act = client.guard((key) => ran.set(key, (ran.get(key) ?? 0) + 1), {
+    const act = new writ.Client({ ...settings, timeout: 2000 }).guard((key) => ran.set(key, (ran.get(key) ?? 0) + 1), {
       actionType: "payment.refund", resource, cost: (_, amountMinor) => ({ amountMinor, currency: "EUR" }), key: (key) => key,
     });
     const work = async (worker) => {

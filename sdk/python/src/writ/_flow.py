@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -316,7 +316,3 @@ class Flows:
             self._keys = keys
         keys.verify(receipt)
 
-
-def with_key(intent: Intent, intent_id: str, issued_at: str) -> Intent:
-    """Returns the intent with an id of the caller's own."""
-    return replace(intent, intent_id=intent_id, issued_at=issued_at)

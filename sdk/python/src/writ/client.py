@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 import httpx
 
-from ._flow import Failure, Flow, Flows, Reply, Settings, Sleep, with_key
+from ._flow import Failure, Flow, Flows, Reply, Settings, Sleep
 from ._http import BlockingHttp, Http
-from .decision import KEYED_AT, Cost, Decision, Held, Intent, held_of, keyed, raise_unless_allowed
+from .decision import Cost, Decision, Held, Intent, held_of, raise_unless_allowed
 from .errors import ConfigError, Pending, WritError
 from .receipt import Receipt
 
@@ -52,14 +52,17 @@ class _Common:
         key: Any,
         issued_at: Any,
     ) -> Intent:
-        intent = Intent(call(action_type), call(resource), call(cost), call(metadata) or {})
         own = call(key)
-        if own is None:
-            return intent
-        if not isinstance(own, str) or not own:
+        if own is not None and (not isinstance(own, str) or not own):
             raise ConfigError("key= is not a text, or it is empty")
-        s = self._flows.settings
-        return with_key(intent, keyed(s.policy_id, s.agent_id, own), call(issued_at) or KEYED_AT)
+        return Intent(
+            call(action_type),
+            call(resource),
+            call(cost),
+            call(metadata) or {},
+            issued_at=call(issued_at) or "",
+            key=own or "",
+        )
 
 
 class Client(_Common):

@@ -30,7 +30,9 @@ class Intent:
 
     ``intent_id`` is a UUID of the caller's own. The server decides an intent once: the same intent sent
     again has the same decision. The client fills in ``intent_id``, ``policy_id``, ``agent_id`` and
-    ``issued_at`` where they are empty. Metadata keys that begin with ``fact.`` are the statements of this
+    ``issued_at`` where they are empty. ``key`` is the caller's own, such as an order's number: it makes the
+    ``intent_id``, so a caller that crashed and asks again gets the same decision. A repetition must have the same
+    ``issued_at``: without one it is of 1970. Metadata keys that begin with ``fact.`` are the statements of this
     program and not of the agent.
     """
 
@@ -43,6 +45,7 @@ class Intent:
     agent_id: str = ""
     issued_at: str = ""  # RFC 3339
     session_id: str = ""
+    key: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that a request has in its intent, without the session."""
@@ -63,13 +66,16 @@ class Intent:
 
 def complete(intent: Intent, policy_id: str, agent_id: str) -> Intent:
     """Fills in the members that the caller left out."""
-    now = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+    policy_id, agent_id = intent.policy_id or policy_id, intent.agent_id or agent_id
+    made, at = str(uuid.uuid4()), datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+    if intent.key:
+        made, at = keyed(policy_id, agent_id, intent.key), KEYED_AT
     whole = replace(
         intent,
-        intent_id=intent.intent_id or str(uuid.uuid4()),
-        policy_id=intent.policy_id or policy_id,
-        agent_id=intent.agent_id or agent_id,
-        issued_at=intent.issued_at or now,
+        intent_id=intent.intent_id or made,
+        policy_id=policy_id,
+        agent_id=agent_id,
+        issued_at=intent.issued_at or at,
     )
     if not whole.policy_id:
         raise ConfigError("the intent has no policy: set policy_id or WRIT_POLICY_ID")
@@ -80,8 +86,7 @@ def complete(intent: Intent, policy_id: str, agent_id: str) -> Intent:
     return whole
 
 
-#: The time of an intent whose id is made from the caller's key, unless the caller gives one. A repetition
-#: must have the same time.
+#: The time of an intent with a key, unless the caller gives one.
 KEYED_AT = "1970-01-01T00:00:00Z"
 
 _KEYS = uuid.UUID("6f1d2a4e-9c1b-5d0e-8a57-3c6b2f7e9d10")
