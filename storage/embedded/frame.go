@@ -41,6 +41,15 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
 }
 
+// signed is the text of sig for a caller that has the leaves of all items.
+func (f *frame) signed(leaves [][32]byte, index int) (string, error) {
+	f.once.Do(func() { f.sigs, f.err = f.head.Sigs(leaves) })
+	if f.err != nil {
+		return "", fmt.Errorf("%w: frame %d: %w", errCorrupt, f.number, f.err)
+	}
+	return f.sigs[index], nil
+}
+
 func (f *frame) imported() bool { return f.headed != f.number }
 
 // each calls do for each item.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,11 +39,31 @@ func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 		if diff := cmp.Diff(kept, listed(t, s, "b")); diff != "" {
 			t.Errorf("ListRecords: -before +after\n%s", diff)
 		}
+		wantRemovedCounted(t, s, all[1])
 		existing, err := w.Commit(t.Context(), s, w.Again(all[0]))
 		if err != nil || existing[0] == nil || !existing[0].Removed() {
 			t.Errorf("Commit of a removed intent = %v, %v, want what is left of it", existing, err)
 		}
 		closeTest(t, s)
 		s = open()
+	}
+}
+
+// wantRemovedCounted checks that Rows counts the six records of the first head, of which only kept is left.
+func wantRemovedCounted(t *testing.T, s *Store, kept *storage.Record) {
+	t.Helper()
+	tip, err := s.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	err = s.Rows(t.Context(), storage.RowQuery{Chain: tip.ID}, func(rows storage.HeadRows) error {
+		if rows.Count != 6 || len(rows.Records) != 1 || rows.Records[0].DecisionID != kept.DecisionID {
+			t.Errorf("Rows = %+v, want 6 records, of which %s is left", rows, kept.DecisionID)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("Rows = %v, want the error of its function", err)
 	}
 }

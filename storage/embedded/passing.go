@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"writ/storage"
+	"writ/storage/embedded/index"
 	"writ/storage/receipt"
 )
 
@@ -46,30 +47,64 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, rows *storage.HeadRow
 	if err != nil {
 		return err
 	}
+	wanted := func(i *item) bool {
+		return i.kind == removedItem || i.kind == recordItem && (q.Org == "" || q.Org == i.org)
+	}
+	if q.Bare {
+		return f.each(func(_ int, i *item) error {
+			if wanted(i) {
+				rows.Count++
+			}
+			return nil
+		})
+	}
 	it, err := s.index.Iter()
 	if err != nil {
 		return err
 	}
-	err = f.each(func(_ int, i *item) error {
-		switch i.kind {
-		case removedItem:
+	leaves, places := make([][32]byte, len(f.items)), []int(nil)
+	err = f.each(func(n int, i *item) (err error) {
+		if wanted(i) {
 			rows.Count++
-		case recordItem:
-			if q.Org != "" && q.Org != i.org {
-				return nil
-			}
-			rows.Count++
-			if q.Bare {
-				return nil
-			}
-			r, err := s.recordAt(it, i.org, i.id, nil)
-			if errors.Is(err, storage.ErrNotFound) {
-				return nil
-			}
-			rows.Records = append(rows.Records, r)
+		}
+		if i.kind != recordItem {
+			leaves[n], err = i.leaf(f.head.KeyID)
 			return err
 		}
+		// The record is parsed once, for the row and for the leaf.
+		r, err := parseRecord(i.org, i.id, []byte(i.body), nil)
+		if err != nil {
+			return err
+		}
+		if r.Receipt.KeyID == "" {
+			r.Receipt.KeyID = f.head.KeyID
+		}
+		if leaves[n] = r.Receipt.LeafHash(); !wanted(i) {
+			return nil
+		}
+		if there, err := s.settled(it, r, i); !there || err != nil {
+			return err
+		}
+		rows.Records, places = append(rows.Records, r), append(places, n)
 		return nil
 	})
+	for n, r := range rows.Records {
+		if err == nil && r.Receipt.Sig == "" {
+			r.Receipt.Sig, err = f.signed(leaves, places[n])
+		}
+	}
 	return errors.Join(err, it.Close())
+}
+
+// settled gives r its settlement. It reports whether the row of r is still there.
+func (s *Store) settled(it *index.Iterator, r *storage.Record, i *item) (there bool, err error) {
+	k := recordKey(i.org, i.id)
+	if _, there, err = it.Seek(k); !there || err != nil {
+		return false, err
+	}
+	v, found, err := it.Next(append(k, settlementMark))
+	if found && err == nil {
+		err = s.readSettlement(r, v)
+	}
+	return true, err
 }
