@@ -12,7 +12,7 @@ import (
 
 // suiteMembers has the members of suite.File, because this package cannot import package suite. A
 // test of package suite checks that they are equal.
-var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "now"}
+var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "libraries", "now"}
 
 // members returns the members that a document of each kind can have.
 var members = sync.OnceValue(func() map[Kind][]string {

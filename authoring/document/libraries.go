@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // ErrNoLibrary says that a directory of libraries has none.
@@ -48,6 +49,23 @@ func Libraries(dir string) (all []engine.Library, err error) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoLibrary)
 	}
 	return all, nil
+}
+
+// LibraryProblems returns the mistakes of a compilation of the libraries in a directory as problems with
+// places. It returns any other error as it is.
+func LibraryProblems(dir string, err error) error {
+	var bad *condition.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	var all Error
+	for _, m := range bad.Mistakes {
+		all.Problems = append(all.Problems, Problem{
+			File:  filepath.Join(dir, filepath.FromSlash(m.File)),
+			Place: Place{max(m.Line, 1), max(m.Column, 1)}, Message: m.Message,
+		})
+	}
+	return &all
 }
 
 func readLibrary(files fs.FS, name string) (engine.Library, error) {

@@ -41,6 +41,9 @@ type File struct {
 	Rules jsontext.Value `json:"rules,omitzero"`
 	// Lists has the values of the lists that the rules look in, by the names of the lists.
 	Lists map[string][]string `json:"lists,omitzero"`
+	// Libraries is the path of a directory with the libraries that the rules import, relative to the
+	// file.
+	Libraries string `json:"libraries,omitzero"`
 	// Now is the time of the decisions, and the issued_at of intents that have none. Without it an
 	// intent is decided at its issued_at.
 	Now string `json:"now,omitzero"`

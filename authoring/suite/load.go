@@ -31,6 +31,8 @@ type Suite struct {
 	Cases []*Case
 
 	doc *document.Document
+	// libraries is the directory of the libraries, or empty.
+	libraries string
 	// fixtures has the decoded intents by name.
 	fixtures map[string]*engine.Intent
 	now      time.Time // the time of the decisions, zero if the file has none
@@ -51,11 +53,14 @@ type Loader struct {
 	// Glob lists files. Nil means [filepath.Glob].
 	Glob func(pattern string) ([]string, error)
 
-	// Libraries has the libraries that rules import, or is nil.
+	// Libraries has the libraries that the rules of suites without a directory of their own import, or
+	// is nil.
 	Libraries engine.Libraries
 
 	files    map[string]*file
 	subjects map[[sha256.Size]byte]*subject
+	// libraries has the compiled libraries by their sources.
+	libraries map[[sha256.Size]byte]engine.Libraries
 }
 
 // Load reads the suites of a file. A suite with several policies becomes one Suite for each policy.
@@ -91,6 +96,9 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 		return nil, err
 	}
 	r := &reader{loader: l, path: path, doc: d, files: []string{path}}
+	if r.readLibraries(f); r.problems.Err() != nil || r.err != nil {
+		return nil, cmp.Or(r.err, r.problems.Err())
+	}
 	rules := r.rules(f)
 	r.checkPackages(rules)
 	lists := r.lists(f)
@@ -100,12 +108,12 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	}
 	var all []*Suite
 	for _, p := range policies {
-		subject, err := l.subject(p, rules, lists)
+		subject, err := l.subject(p, rules, lists, r.libraries)
 		if err != nil {
 			return nil, err
 		}
 		r.checkLists(subject)
-		s := &Suite{Name: f.Suite, Path: path, doc: d, subject: subject}
+		s := &Suite{Name: f.Suite, Path: path, doc: d, subject: subject, libraries: r.libraries.dir}
 		if s.Name == "" {
 			s.Name = filepath.Base(path)
 		}
@@ -151,13 +159,14 @@ func (l *Loader) below(name string) func(path string) ([]byte, error) {
 }
 
 type reader struct {
-	loader   *Loader
-	path     string
-	doc      *document.Document
-	files    []string
-	problems document.Error
-	refused  int   // the number of problems passed to refuse, with duplicates
-	err      error // the first error that is not a mistake in a file
+	loader    *Loader
+	path      string
+	doc       *document.Document
+	files     []string
+	libraries libraries
+	problems  document.Error
+	refused   int   // the number of problems passed to refuse, with duplicates
+	err       error // the first error that is not a mistake in a file
 }
 
 // refuse adds a problem with a field of the suite.
@@ -215,7 +224,7 @@ func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []s
 		return nil
 	case v.Kind() == '{':
 		d, _ := r.doc.Child(field)
-		read, err := readSource(d, kind, r.path, r.loader.conditions(nil))
+		read, err := readSource(d, kind, r.path, conditions(nil, r.libraries.compiled))
 		r.add(err)
 		if err != nil {
 			return nil
@@ -232,7 +241,7 @@ func (r *reader) sources(field string, v jsontext.Value, kind document.Kind) []s
 	if !slices.Contains(r.files, path) {
 		r.files = append(r.files, path)
 	}
-	found, err := r.loader.file(path, kind)
+	found, err := r.loader.file(path, kind, r.libraries)
 	switch unreadable := (*fs.PathError)(nil); {
 	case errors.As(err, &unreadable):
 		r.refuse(field, "reading %s: %v", path, unreadable.Err)

@@ -16,8 +16,8 @@ import (
 )
 
 // conditions returns the options for compiling rules in every language, over lists.
-func (l *Loader) conditions(lists condition.Lists) engine.Options {
-	return engine.Options{CompileRego: rego.CompileCondition, Libraries: l.Libraries, Lists: lists}
+func conditions(lists condition.Lists, libraries engine.Libraries) engine.Options {
+	return engine.Options{CompileRego: rego.CompileCondition, Libraries: libraries, Lists: lists}
 }
 
 func (r *reader) lists(f *File) []engine.List {
@@ -102,12 +102,12 @@ func readSource(d *document.Document, kind document.Kind, file string, o engine.
 }
 
 type file struct {
-	sum     [sha256.Size]byte // of the file and of the Rego files that it names
+	sum     [sha256.Size]byte // of the file, of the Rego files that it names, and of the libraries
 	sources map[document.Kind][]source
 }
 
 // file reads a file's documents of one kind. It compiles them again only if the content has changed.
-func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
+func (l *Loader) file(path string, kind document.Kind, libraries libraries) ([]source, error) {
 	data, err := l.read(path)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 			data = append(data, "\n"+f.Source...)
 		}
 	}
-	sum := sha256.Sum256(data)
+	sum := sha256.Sum256(append(data, libraries.sum[:]...))
 	known := l.files[path]
 	if known == nil || known.sum != sum {
 		known = &file{sum: sum, sources: map[document.Kind][]source{}}
@@ -134,7 +134,7 @@ func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
 		if d.Kind != kind && d.Kind != "" {
 			continue // the file may also have documents of other kinds
 		}
-		s, err := readSource(d, kind, path, l.conditions(nil))
+		s, err := readSource(d, kind, path, conditions(nil, libraries.compiled))
 		if err == nil {
 			found = append(found, s)
 		} else if err := all.Add(err); err != nil {
@@ -166,13 +166,13 @@ type subject struct {
 }
 
 // subject compiles a policy with its rules and lists. It compiles each combination only once.
-func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subject, error) {
-	key := subjectKey(p, rules, lists)
+func (l *Loader) subject(p source, rules []source, lists []engine.List, libraries libraries) (*subject, error) {
+	key := subjectKey(p, rules, lists, libraries)
 	if s := l.subjects[key]; s != nil {
 		return s, nil
 	}
 	s := &subject{
-		policySource: p, ruleSources: rules, doc: p.policy, conditions: l.conditions(engine.CompileLists(lists)),
+		policySource: p, ruleSources: rules, doc: p.policy, conditions: conditions(engine.CompileLists(lists), libraries.compiled),
 	}
 	for i, r := range rules {
 		doc := *r.rule
@@ -201,8 +201,8 @@ func (s *subject) libraries() []engine.Library {
 	return s.conditions.Libraries.Documents()
 }
 
-func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte {
-	all := [][]byte{[]byte(p.file), p.wire}
+func subjectKey(p source, rules []source, lists []engine.List, libraries libraries) [sha256.Size]byte {
+	all := [][]byte{[]byte(p.file), p.wire, libraries.sum[:]}
 	for _, r := range rules {
 		all = append(all, []byte(r.file), r.wire)
 	}

@@ -139,10 +139,12 @@ func (w *Watch) entered(event fsnotify.Event) {
 
 // below reports whether name is in one of the directories that Until searches for suites.
 func (w *Watch) below(name string) bool {
-	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool {
-		rel, err := filepath.Rel(root, name)
-		return err == nil && filepath.IsLocal(rel)
-	})
+	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool { return isBelow(root, name) })
+}
+
+func isBelow(root, name string) bool {
+	rel, err := filepath.Rel(root, name)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // touched returns the suite files that the changed files affect.
@@ -151,6 +153,13 @@ func (w *Watch) touched(changed map[string]bool) []string {
 	for path, files := range w.files {
 		for _, f := range slices.Concat(files, []string{path}) {
 			if changed[filepath.Clean(f)] {
+				again[path] = true
+			}
+		}
+	}
+	for path, suites := range w.suites {
+		for name := range changed {
+			if slices.ContainsFunc(suites, func(s *Suite) bool { return s.libraries != "" && isBelow(s.libraries, name) }) {
 				again[path] = true
 			}
 		}
@@ -218,6 +227,11 @@ func (w *Watch) load(path string) error {
 	for _, f := range w.files[path] {
 		_ = w.watcher.Add(filepath.Dir(f)) // the loader reports missing files
 	}
+	for _, s := range suites {
+		if s.libraries != "" {
+			_ = w.watchBelow(s.libraries) // the loader reports a missing directory
+		}
+	}
 	if err != nil {
 		return w.Problem(err)
 	}
@@ -234,15 +248,23 @@ func (w *Watch) watchRoots() error {
 		if !info.IsDir() {
 			continue // load watches this file's directory
 		}
-		err = filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = w.watcher.Add(name)
-			}
+		if err := w.watchBelow(root); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", root, err)
 		}
+	}
+	return nil
+}
+
+// watchBelow watches a directory and those below it.
+func (w *Watch) watchBelow(dir string) error {
+	err := filepath.WalkDir(throughLink(dir), func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = w.watcher.Add(name)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", dir, err)
 	}
 	return nil
 }

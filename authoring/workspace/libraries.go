@@ -18,7 +18,6 @@ import (
 
 	"writ/authoring/document"
 	"writ/engine"
-	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -62,7 +61,7 @@ func (w *Workspace) openLibraries(o engine.Options) (engine.Options, error) {
 		return o, err
 	}
 	if w.compiled, err = rego.CompileLibraries(all); err != nil {
-		return o, inFiles(dir, err)
+		return o, document.LibraryProblems(dir, err)
 	}
 	o.Libraries = w.compiled
 	for i := range all {
@@ -96,22 +95,6 @@ func (w *Workspace) readRecord(l *Local) error {
 		w.texts[name] = data
 		return nil
 	})
-}
-
-// inFiles returns the mistakes of a compilation as problems in the files below dir.
-func inFiles(dir string, err error) error {
-	var bad *condition.Error
-	if !errors.As(err, &bad) {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	var all document.Error
-	for _, m := range bad.Mistakes {
-		all.Problems = append(all.Problems, document.Problem{
-			File:  filepath.Join(dir, filepath.FromSlash(m.File)),
-			Place: document.Place{Line: m.Line, Column: m.Column}, Message: m.Message,
-		})
-	}
-	return &all
 }
 
 // fetchLibraries reads the libraries with their modules.

@@ -53,6 +53,8 @@ func TestRego_OPATestPasses(t *testing.T) {
 		recipe := filepath.Dir(name)
 		opaPasses(t, opa, filepath.Join(recipe, "policy.yaml"), filepath.Join(recipe, "rules.yaml"), intents)
 	}
+	const network = dir + "rego/network/"
+	opaPasses(t, opa, dir+"policies/deploys.yaml", network+"rules.yaml", writeIntents(t, set, "deploys"), "--libraries", network+"lib")
 }
 
 // TestOPATestsFiles runs `opa test` on the Rego files of each example, without writ. The run must
@@ -66,6 +68,9 @@ func TestOPATestsFiles(t *testing.T) {
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.rego"))
 		must(t, err)
+		if libraries := filepath.Join(dir, "lib"); exists(libraries) {
+			files = append(files, libraries)
+		}
 		text, err := exec.Command(opa, append([]string{"test", "-v"}, files...)...).CombinedOutput()
 		if err != nil || !strings.Contains(string(text), "PASS: 3/3") {
 			t.Errorf("opa test of %s: %v, want PASS: 3/3\n%s", dir, err, text)
@@ -76,12 +81,17 @@ func TestOPATestsFiles(t *testing.T) {
 	}
 }
 
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
 // opaPasses exports a policy with rules and intents, and runs the tests of the export with `opa
 // test`.
-func opaPasses(t *testing.T, opa, policy, rules string, intents []string) {
+func opaPasses(t *testing.T, opa, policy, rules string, intents []string, more ...string) {
 	t.Helper()
 	out := t.TempDir()
-	args := []string{"rego", "--policy", policy, "--rules", rules, "--out", out}
+	args := append([]string{"rego", "--policy", policy, "--rules", rules, "--out", out}, more...)
 	for _, intent := range intents {
 		args = append(args, "--input", intent)
 	}

@@ -116,6 +116,29 @@ func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	w.until(t, `rego_test.yaml: 1 of 1 hold`)
 	w.until(t, waiting)
 
+	// The library is in a directory that is not searched for suites.
+	lib, err := filepath.Rel(dir, t.TempDir())
+	must(t, err)
+	const library = "package lib.net\n\ninside(host) if host == \"x\"\n"
+	must(t, os.MkdirAll(filepath.Join(dir, lib, "net"), 0o777))
+	write(lib+"/net/net.rego", library)
+	write("imports.yaml", "{name: n, condition: {rego: data.lib.net.inside(input.intent.resource)}, action: {decision: deny}}")
+	write("lib_test.yaml", strings.Replace(strings.ReplaceAll(suite, "NAME", "one"), "{policy",
+		"{libraries: "+lib+", rules: [imports.yaml], policy", 1))
+	w.until(t, `lib_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+	write(lib+"/net/net.rego", strings.Replace(library, `"x"`, `"r"`, 1))
+	w.until(t, `lib_test.yaml: 0 of 1 hold`)
+	w.until(t, waiting)
+	write(lib+"/net/net.rego", strings.Replace(library, "==", "=== ", 1))
+	w.until(t, `net.rego:3:`)
+	write(lib+"/net/net.rego", library)
+	w.until(t, `lib_test.yaml: 1 of 1 hold`)
+	w.until(t, waiting)
+	write(lib+"/net/more.rego", "package lib.net\n\ninside(host) if host == \"r\"\n") // a new file
+	w.until(t, `lib_test.yaml: 0 of 1 hold`)
+	w.until(t, waiting)
+
 	must(t, w.cmd.Process.Signal(os.Interrupt))
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v, want exit code 0", err)
