@@ -134,28 +134,14 @@ func (s *Server) approvalFilter(r *request) (f approval.Filter) {
 	return f
 }
 
-// approval returns one approval. With the parameter wait it first waits for a verdict. A credential
-// gets the approval if it may read all approvals or has asked for the decision. For any other
-// credential the refusal does not reveal whether the approval exists.
+// approval returns one approval. With the parameter wait it first waits for a verdict.
 func (s *Server) approval(r *request) error {
 	wait := r.query.seconds("wait", maxWait)
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	id := strings.ToLower(r.param)
-	a, err := s.decisions.Approvals.Find(r.ctx, r.who.org, id)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("looking up an approval: %w", err)
-	}
-	if a == nil || a.Held.Credential != r.who.credential() {
-		if err := s.auth.permit(&r.who, scopeApprovalsRead); err != nil {
-			return err
-		}
-	}
+	a, err := s.foundApproval(r, strings.ToLower(r.param))
 	if err != nil {
-		return about("approval", err)
-	}
-	if err := s.mayRead(r, a.Held); err != nil {
 		return err
 	}
 	if wait > 0 && a.Status(s.decisions.Approvals.Now()) == approval.Pending {
@@ -167,11 +153,29 @@ func (s *Server) approval(r *request) error {
 		r.slot.Leave() // from here on the handler only waits for the verdict
 		ctx, cancel := context.WithTimeout(s.awake, wait)
 		defer cancel()
-		if a, err = s.decisions.Approvals.Await(ctx, r.who.org, id); err != nil {
+		if a, err = s.decisions.Approvals.Await(ctx, r.who.org, a.Held.DecisionID); err != nil {
 			return about("approval", err)
 		}
 	}
 	return r.ok(s.approvalAt(a, s.decisions.Approvals.Now()))
+}
+
+// foundApproval returns an approval to a credential that may read all approvals or has asked for the decision. For any
+// other credential the refusal does not reveal whether the approval exists.
+func (s *Server) foundApproval(r *request, id string) (*approval.Approval, error) {
+	a, err := s.decisions.Approvals.Find(r.ctx, r.who.org, id)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("looking up an approval: %w", err)
+	}
+	if a == nil || a.Held.Credential != r.who.credential() {
+		if err := s.auth.permit(&r.who, scopeApprovalsRead); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, about("approval", err)
+	}
+	return a, s.mayRead(r, a.Held)
 }
 
 // rulingBody is the body of PATCH /v1/approvals/{id}.

@@ -49,7 +49,7 @@ func substitute(body any, id string) any {
 	out := make(obj, len(b))
 	for k, v := range b {
 		switch {
-		case k == "intent":
+		case k == "intent", k == "context", k == "approval", k == "denial":
 			out[k] = substitute(v, id)
 		case v == "ID":
 			out[k] = id

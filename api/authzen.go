@@ -28,6 +28,9 @@ type accessConfiguration struct {
 	PolicyDecisionPoint       string `json:"policy_decision_point"`
 	AccessEvaluationEndpoint  string `json:"access_evaluation_endpoint"`
 	AccessEvaluationsEndpoint string `json:"access_evaluations_endpoint"`
+	AccessRequestEndpoint     string `json:"access_request_endpoint"`
+
+	Capabilities []string `json:"capabilities"`
 }
 
 // accessConfiguration answers with the URLs of AuthZEN's endpoints. Clients must refuse URLs that are not https.
@@ -39,7 +42,8 @@ func (s *Server) accessConfiguration(r *request) error {
 	if !strings.HasPrefix(base, "https://") {
 		return refuse(codeNotFound, "This deployment has no https URL: whoever runs it sets --public-url.")
 	}
-	return r.ok(accessConfiguration{base, base + evaluationPath, base + evaluationsPath})
+	return r.ok(accessConfiguration{base, base + evaluationPath, base + evaluationsPath, base + requestsPath,
+		[]string{"urn:openid:authzen:capability:access-request"}})
 }
 
 // accessDecision is an answer to an evaluation of AuthZEN.
@@ -55,6 +59,7 @@ type accessContext struct {
 	Reasons      []string         `json:"reasons,omitzero"`
 	Receipt      *receipt.Receipt `json:"receipt,omitzero"`
 	Error        *accessError     `json:"error,omitzero"`
+	accessApproval
 }
 
 // accessError says why an item of a batch was not decided.
@@ -79,22 +84,27 @@ func (s *Server) evaluateAccess(r *request, body accessBody) error {
 	if err != nil {
 		return err
 	}
-	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent}})[0]
+	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent, ApprovalID: in.ApprovalID}})[0]
 	if out.Err != nil {
 		return aboutDecision(out.Err)
 	}
 	r.res.replayed, r.res.expired = out.Replayed, expired(r, out)
-	return r.ok(answerAccess(r, out, true))
+	return r.ok(s.answerAccess(r, in, out, true))
 }
 
-// answerAccess returns the answer to a decision. An allow whose receipt has expired counts no longer, and AuthZEN's
-// clients do not read the header that says so.
-func answerAccess(r *request, out ledger.Outcome, whole bool) accessDecision {
-	a := accessDecision{Decision: out.Record.Decision == engine.Allow && !expired(r, out)}
-	if whole || out.Record.Decision == engine.ApprovalRequired {
+// permits reports whether a decision permits the action. An allow whose receipt has expired does not, nor does an
+// approval that was used before: AuthZEN's clients do not read the headers that say so.
+func permits(r *request, in *evaluateBody, out ledger.Outcome) bool {
+	return out.Record.Decision == engine.Allow && !expired(r, out) && !usedBefore(in, out)
+}
+
+// answerAccess returns the answer to a decision. whole says that it has a context in any case.
+func (s *Server) answerAccess(r *request, in *evaluateBody, out ledger.Outcome, whole bool) accessDecision {
+	a := accessDecision{Decision: permits(r, in, out)}
+	if whole || out.Record.Decision == engine.ApprovalRequired || in.ApprovalID != "" {
 		a.Context = &accessContext{
 			DecisionID: out.Record.DecisionID, EvaluationID: out.Record.DecisionID,
-			Reasons: out.Record.Reasons, Receipt: &out.Record.Receipt,
+			Reasons: out.Record.Reasons, Receipt: &out.Record.Receipt, accessApproval: s.ofApproval(r, in, out),
 		}
 	}
 	return a
@@ -127,42 +137,43 @@ func (s *Server) accessEvaluations(r *request) error {
 		return s.evaluateAccess(r, body)
 	}
 	s.throttle.evaluate.Charge(credential{r.who.org, r.who.subject}, len(batch.items)-1, r.now)
-	intents, errs := make([]*engine.Intent, len(batch.items)), make([]error, len(batch.items))
+	all, requests := make([]*evaluateBody, len(batch.items)), make([]decision.Request, len(batch.items))
+	errs := make([]error, len(batch.items))
 	for i, item := range batch.items {
-		in, err := s.accessIntent(r, item)
-		if errs[i] = err; err == nil {
-			intents[i] = in.Intent
+		if all[i], errs[i] = s.accessIntent(r, item); errs[i] == nil {
+			requests[i] = decision.Request{Intent: all[i].Intent, ApprovalID: all[i].ApprovalID}
 		}
 		r.slot.Yield()
 	}
 	if batch.semantic == executeAll {
-		outs, err := s.decideEach(r, intents, errs, nil)
+		outs, err := s.decideEach(r, requests, errs)
 		if err != nil {
 			return err
 		}
-		return r.ok(s.answerAccesses(r, outs, batch.whole))
+		return r.ok(s.answerAccesses(r, all, outs, batch.whole))
 	}
 	// Each item is decided by itself: an item behind the one that ends the batch must not be decided.
-	var all []ledger.Outcome
-	for i := range intents {
-		outs, err := s.decideEach(r, intents[i:i+1], errs[i:i+1], nil)
+	var outs []ledger.Outcome
+	for i := range requests {
+		out, err := s.decideEach(r, requests[i:i+1], errs[i:i+1])
 		if err != nil {
 			return err
 		}
-		all = append(all, outs[0])
-		permitted := outs[0].Err == nil && answerAccess(r, outs[0], false).Decision
+		outs = append(outs, out...)
+		permitted := out[0].Err == nil && permits(r, all[i], out[0])
 		if permitted == (batch.semantic == stopAtPermit) {
 			break
 		}
 	}
-	return r.ok(s.answerAccesses(r, all, batch.whole))
+	return r.ok(s.answerAccesses(r, all, outs, batch.whole))
 }
 
-func (s *Server) answerAccesses(r *request, outs []ledger.Outcome, whole bool) accessDecisions {
+// answerAccesses returns the answers to the intents that were decided, or not.
+func (s *Server) answerAccesses(r *request, all []*evaluateBody, outs []ledger.Outcome, whole bool) accessDecisions {
 	answer := accessDecisions{make([]accessDecision, len(outs))}
 	for i, out := range outs {
 		if out.Err == nil {
-			answer.Evaluations[i] = answerAccess(r, out, whole)
+			answer.Evaluations[i] = s.answerAccess(r, all[i], out, whole)
 			continue
 		}
 		p := problemOf(out.Err)
@@ -194,7 +205,12 @@ func (s *Server) accessIntent(r *request, body accessBody) (*evaluateBody, error
 		return nil, invalid("context.policy_id", "is required: the credential is bound to no policy")
 	}
 	in.Intent.PolicyID = in.PolicyID
-	if err := s.stampAccess(r, in.Intent); err != nil {
+	if in.ApprovalID != "" {
+		err = s.asHeld(r, in)
+	} else {
+		err = s.stampAccess(r, in.Intent)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.checkEvaluate(r, in); err != nil {
@@ -220,7 +236,8 @@ func (s *Server) stampAccess(r *request, in *engine.Intent) error {
 
 // accessFields has the members of AuthZEN's body from which the fields of an intent are made.
 var accessFields = map[string]string{
-	"policy_id": "context.policy_id", "intent.policy_id": "context.policy_id", "intent.intent_id": "context.intent_id",
+	"approval_id": "context.approval.id", "policy_id": "context.policy_id",
+	"intent.policy_id": "context.policy_id", "intent.intent_id": "context.intent_id",
 	"intent.agent_id": "subject", "intent.action_type": "action.name", "intent.resource": "resource",
 	"intent.metadata": "properties and context",
 }

@@ -86,7 +86,7 @@ func (b accessBody) intent() (*evaluateBody, error) {
 	r.metadata["resource_type"] = resource[0]
 	body := &evaluateBody{Intent: in}
 	if v, ok := b["context"]; ok {
-		body.PolicyID, in.IntentID = r.context(v)
+		r.context(v, body)
 	}
 	return body, r.bad.err()
 }
@@ -119,30 +119,39 @@ func (r *accessReader) entity(field string, v jsontext.Value, names ...string) [
 }
 
 // context reads the members of the context. Those that writ itself understands are no metadata.
-func (r *accessReader) context(v jsontext.Value) (policyID, intentID string) {
+func (r *accessReader) context(v jsontext.Value, body *evaluateBody) {
 	members, problem := accessObject(v)
 	if problem != "" {
 		r.bad.add("context", problem)
 	}
 	for name, v := range members {
-		var id *string
 		switch name {
 		case "policy_id":
-			id = &policyID
+			body.PolicyID = r.uuid("context.policy_id", v)
 		case "intent_id":
-			id = &intentID
+			body.Intent.IntentID = r.uuid("context.intent_id", v)
+		case "approval":
+			approval, problem := accessObject(v)
+			if problem != "" {
+				r.bad.add("context.approval", problem)
+				continue
+			}
+			body.ApprovalID = r.uuid("context.approval.id", approval["id"])
 		default:
 			r.add("context."+name, v)
-			continue
 		}
-		if *id, problem = accessText(v); problem != "" {
-			r.bad.add("context."+name, problem)
-			continue
-		}
-		*id = strings.ToLower(*id)
-		r.bad.uuid("context."+name, *id)
 	}
-	return policyID, intentID
+}
+
+func (r *accessReader) uuid(field string, v jsontext.Value) string {
+	id, problem := accessText(v)
+	if problem != "" {
+		r.bad.add(field, problem)
+		return ""
+	}
+	id = strings.ToLower(id)
+	r.bad.uuid(field, id)
+	return id
 }
 
 // add adds a value to the metadata: a text as it is, anything else as JSON whose objects are in the order of their

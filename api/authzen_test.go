@@ -8,11 +8,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
+
+	"writ/storage/ledger"
 )
 
 // certification is the shipped example of the certification scenario.
@@ -213,6 +216,8 @@ func TestAuthZEN_Discovery(t *testing.T) {
 		PolicyDecisionPoint:       "https://pdp.example.com",
 		AccessEvaluationEndpoint:  "https://pdp.example.com/access/v1/evaluation",
 		AccessEvaluationsEndpoint: "https://pdp.example.com/access/v1/evaluations",
+		AccessRequestEndpoint:     "https://pdp.example.com/access/v1/requests",
+		Capabilities:              []string{"urn:openid:authzen:capability:access-request"},
 	}, read[accessConfiguration](r))
 	start(t).do("GET", path, "", nil).wantProblem(http.StatusNotFound, codeNotFound)
 }
@@ -239,4 +244,175 @@ func TestAuthZEN_Policy(t *testing.T) {
 	h.do("POST", evaluationPath, "", under(of)).wantProblem(http.StatusUnauthorized, codeUnauthorized)
 	none, _ := h.key(acme, "history:read")
 	h.do("POST", evaluationPath, none, under(of)).wantProblem(http.StatusForbidden, codeInsufficientScope)
+}
+
+// TestAuthZEN_Todo has the cases of the working group's Todo scenario.
+func TestAuthZEN_Todo(t *testing.T) {
+	const beth, morty, summer, jerry = "user/CiRmZDM2MTRkMy1jMzlhLTQ3ODEtYjdiZC04Yjk2ZjVhNTEwMGQSBWxvY2Fs",
+		"user/CiRmZDE2MTRkMy1jMzlhLTQ3ODEtYjdiZC04Yjk2ZjVhNTEwMGQSBWxvY2Fs",
+		"user/CiRmZDI2MTRkMy1jMzlhLTQ3ODEtYjdiZC04Yjk2ZjVhNTEwMGQSBWxvY2Fs",
+		"user/CiRmZDQ2MTRkMy1jMzlhLTQ3ODEtYjdiZC04Yjk2ZjVhNTEwMGQSBWxvY2Fs"
+	h := start(t)
+	h.register(acme, obj{"agent_id": "user/*", "allowed_resource_patterns": []string{"user/*", "todo/*"}, "allowed_action_types": []string{
+		"can_read_user", "can_read_todos", "can_create_todo", "can_update_todo", "can_delete_todo",
+	}})
+	h.rule(acme, `{"agent_id":{"$in":["`+beth+`","`+jerry+`"]},"action_type":{"$in":["can_create_todo","can_update_todo","can_delete_todo"]}}`,
+		`{"decision":"deny","reason":"viewers read"}`)
+	for editor, email := range map[string]string{morty: "morty@the-citadel.com", summer: "summer@the-smiths.com"} {
+		h.rule(acme, `{"agent_id":"`+editor+`","action_type":{"$in":["can_update_todo","can_delete_todo"]},"metadata.resource.ownerID":{"$ne":"`+
+			email+`"}}`, `{"decision":"deny","reason":"editors change what is theirs"}`)
+	}
+	key := h.enforcer(acme, policyID)
+	var todo map[string]jsontext.Value
+	must(t, json.Unmarshal(readFile(t, "testdata/authzen/todo.json"), &todo))
+	n := 0
+	for _, path := range []string{evaluationPath, evaluationsPath} {
+		var cases []struct{ Request, Expected jsontext.Value }
+		must(t, json.Unmarshal(todo[strings.TrimPrefix(path, "/access/v1/")], &cases, json.MatchCaseInsensitiveNames(true)))
+		for _, tc := range cases {
+			n++
+			answer := read[map[string]jsontext.Value](h.do("POST", path, key, []byte(tc.Request)).wantStatus(http.StatusOK))
+			got := answer["decision"]
+			if path == evaluationsPath { // the runner compares the whole array
+				got = answer["evaluations"]
+			}
+			must(t, tc.Expected.Compact())
+			if string(got) != string(tc.Expected) {
+				t.Errorf("%s %s = %s, want %s", path, tc.Request, got, tc.Expected)
+			}
+		}
+	}
+	if n != 43 {
+		t.Errorf("ran %d cases, want 43", n)
+	}
+}
+
+// TestAuthZEN_Hostile sends bodies that no honest client sends. None may be decided in another way than it reads.
+func TestAuthZEN_Hostile(t *testing.T) {
+	h := start(t)
+	key := h.accessKey(acme)
+	deep := strings.Repeat("[", 20000) + strings.Repeat("]", 20000)
+	long := strings.Repeat("x", 5000)
+	many := make([]string, 65)
+	for i := range many {
+		many[i] = `"k` + uuid.NewString() + `":1`
+	}
+	for name, body := range map[string]string{
+		"not an object":           `[]`,
+		"null":                    `null`,
+		"a member twice":          object(bob, alice, reads, record1),
+		"a property twice":        object(`"subject":{"type":"user","id":"bob","properties":{"role":"x","role":"admin"}}`, writes, archived),
+		"an entity is null":       object(`"subject":null`, reads, record1),
+		"properties are an array": object(`"subject":{"type":"user","id":"bob","properties":[]}`, reads, record1),
+		"context is a text":       object(alice, reads, record1, `"context":"x"`),
+		"context is null":         object(alice, reads, record1, `"context":null`),
+		"a slash in the type":     object(`"subject":{"type":"user/alice","id":"x"}`, reads, record1),
+		"an empty id":             object(`"subject":{"type":"user","id":""}`, reads, record1),
+		"an invisible id":         object(`"subject":{"type":"user","id":"ali\u200bce"}`, reads, record1),
+		"broken UTF-8":            object("\"subject\":{\"type\":\"user\",\"id\":\"\xff\"}", reads, record1),
+		"a lone surrogate":        object(`"subject":{"type":"user","id":"\ud800"}`, reads, record1),
+		"an intent id":            object(alice, reads, record1, `"context":{"intent_id":"1"}`),
+		"an approval":             object(alice, reads, record1, `"context":{"approval":true}`),
+		"an approval without id":  object(alice, reads, record1, `"context":{"approval":{}}`),
+		"depth":                   object(alice, reads, record1, `"context":{"x":`+deep+`}`),
+		"length":                  object(alice, reads, record1, `"context":{"x":"`+long+`"}`),
+		"number":                  object(alice, reads, record1, `"context":{`+strings.Join(many, ",")+`}`),
+		"two documents":           object(alice, reads, record1) + object(alice, reads, record1),
+	} {
+		for _, path := range []string{evaluationPath, evaluationsPath} {
+			if r := h.do("POST", path, key, body); r.status != http.StatusBadRequest {
+				t.Errorf("%s: %s = %d %.300s, want 400", name, path, r.status, r.body)
+			}
+		}
+	}
+	for name, body := range map[string]string{
+		"evaluations": object(alice, reads, record1, `"evaluations":{}`),
+		"an item":     object(alice, reads, record1, `"evaluations":[1]`),
+		"options":     object(alice, reads, record1, `"options":1,"evaluations":[{}]`),
+		"a semantic":  object(alice, reads, record1, `"options":{"evaluations_semantic":"any"},"evaluations":[{}]`),
+		"too many":    object(alice, reads, record1, `"evaluations":[{}`+strings.Repeat(",{}", maxBatch)+`]`),
+		"null":        object(alice, reads, record1, `"evaluations":null`),
+	} {
+		if r := h.do("POST", evaluationsPath, key, body); r.status != http.StatusBadRequest {
+			t.Errorf("%s = %d %s, want 400", name, r.status, r.body)
+		}
+	}
+	h.wantRows(acme, 0)
+	// An error of an item names the item's members, and permits nothing.
+	r := h.do("POST", evaluationsPath, key, object(alice, reads, `"evaluations":[{"resource":{"type":"record"}},{"resource":null},{"context":{"policy_id":"`+
+		uuid.NewString()+`"},`+record1+`}]`)).wantStatus(http.StatusOK)
+	if got := decisions(t, r); got != "FFF" || !bytes.Contains(r.body, []byte(`"field":"resource.id"`)) || !bytes.Contains(r.body, []byte(codePolicyNotBound)) {
+		t.Errorf("%s %s", got, r.body)
+	}
+}
+
+// TestAuthZEN_Semantics holds that a batch that stops decides nothing behind the item that it stops at.
+func TestAuthZEN_Semantics(t *testing.T) {
+	h := start(t)
+	key := h.accessKey(acme)
+	items := `"evaluations":[{` + alice + `},{` + bob + `},{` + alice + `}]`
+	rows := 0
+	for semantic, want := range map[string]string{executeAll: "TFT", stopAtDeny: "TF", stopAtPermit: "T"} {
+		r := h.do("POST", evaluationsPath, key, object(writes, record1, items, `"options":{"evaluations_semantic":"`+semantic+`","context":true}`))
+		if got := decisions(t, r.wantStatus(http.StatusOK)); got != want {
+			t.Errorf("%s = %s, want %s", semantic, got, want)
+		}
+		if n := bytes.Count(r.body, []byte(`"receipt":`)); n != len(want) {
+			t.Errorf("%s: %d receipts, want %d: %s", semantic, n, len(want), r.body)
+		}
+		rows += len(want)
+	}
+	h.wantRows(acme, rows)
+}
+
+// TestAuthZEN_Repeated holds that an intent_id makes an evaluation one intent, for as long as its receipt holds.
+func TestAuthZEN_Repeated(t *testing.T) {
+	h := start(t)
+	key := h.accessKey(acme)
+	id := uuid.NewString()
+	of := func(record string) string {
+		return object(alice, reads, record, `"context":{"b":{"y":1,"x":[2, 3]},"intent_id":"`+id+`"}`)
+	}
+	first := h.do("POST", evaluationPath, key, of(record1)).wantStatus(http.StatusOK)
+	h.clock.advance(time.Second)
+	again := h.do("POST", evaluationPath, key, strings.Replace(of(record1), `{"y":1,"x":[2, 3]}`, `{"x":[2,3], "y":1}`, 1)).wantStatus(http.StatusOK)
+	if !bytes.Equal(first.body, again.body) {
+		t.Errorf("again = %s, want %s", again.body, first.body)
+	}
+	h.do("POST", evaluationPath, key, of(active)).wantProblem(http.StatusConflict, codeIntentConflict)
+	h.clock.advance(time.Hour)
+	if got := decisions(t, h.do("POST", evaluationPath, key, of(record1)).wantStatus(http.StatusOK)); got != "F" {
+		t.Errorf("an allow whose receipt has expired = %s, want F", got)
+	}
+	h.wantRows(acme, 1)
+}
+
+// FuzzReadAccess holds that a body which is read as an intent says who, what and on what, and reads the same again.
+func FuzzReadAccess(f *testing.F) {
+	for _, body := range []string{object(alice, reads, record1), object(admin, writes, archived, `"context":{"x":[1,{"b":null,"a":2}]}`),
+		object(alice, reads, record1, `"context":{"approval":{"id":"`+policyID+`"},"intent_id":"`+policyID+`"},"options":{},"evaluations":[{}]`),
+		`{"subject":{"type":"a/b","id":"c"}}`} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		body, err := readAccess(data)
+		if err != nil {
+			return
+		}
+		if batch, err := body.batch(); err == nil && len(batch.items) > maxBatch {
+			t.Errorf("%d items", len(batch.items))
+		}
+		in, err := body.intent()
+		if err != nil {
+			return
+		}
+		again, err := body.intent()
+		if err != nil || ledger.IntentDigest(in.Intent) != ledger.IntentDigest(again.Intent) {
+			t.Errorf("read again it is %+v, %v, not %+v", again, err, in)
+		}
+		subjectType, id, ok := strings.Cut(in.Intent.AgentID, "/")
+		if !ok || subjectType == "" || id == "" || in.Intent.ActionType == "" || in.Intent.Resource == "" {
+			t.Errorf("%s is the intent %+v", data, in.Intent)
+		}
+	})
 }

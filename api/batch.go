@@ -203,23 +203,26 @@ func aboutItem(err error) error {
 func (s *Server) evaluateEach(
 	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
 ) error {
-	outs, err := s.decideEach(r, intents, errs, approvals)
+	requests := make([]decision.Request, len(intents))
+	for i, in := range intents {
+		if errs[i] == nil {
+			requests[i] = decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}
+		}
+	}
+	outs, err := s.decideEach(r, requests, errs)
 	if err != nil {
 		return err
 	}
 	return s.answers(r, outs)
 }
 
-// decideEach decides the intents that have no error.
-func (s *Server) decideEach(
-	r *request, intents []*engine.Intent, errs []error, approvals map[string]string,
-) ([]ledger.Outcome, error) {
-	outs := make([]ledger.Outcome, len(intents))
-	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
-	for i, in := range intents {
+// decideEach decides the requests that have no error.
+func (s *Server) decideEach(r *request, all []decision.Request, errs []error) ([]ledger.Outcome, error) {
+	outs := make([]ledger.Outcome, len(all))
+	requests, at := make([]decision.Request, 0, len(all)), make([]int, 0, len(all))
+	for i := range all {
 		if outs[i].Err = errs[i]; errs[i] == nil {
-			requests, at = append(requests, decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}),
-				append(at, i)
+			requests, at = append(requests, all[i]), append(at, i)
 		}
 	}
 	decided := s.decisions.Decide(r.ctx, r.caller(), requests)

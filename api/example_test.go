@@ -73,6 +73,10 @@ func TestContract_ExampleRequestsAreAccepted(t *testing.T) {
 				token = h.operator(acme)
 				body.(obj)["decision_id"] = decided
 			}
+			if denial, ok := sample["denial"]; ok {
+				token = h.operator(acme)
+				body.(obj)["denial"] = denial
+			}
 			if message, ok := sample["message_id"]; ok {
 				body.(obj)["message_id"] = message
 			}

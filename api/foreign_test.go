@@ -30,6 +30,7 @@ func (h *harness) foreignIDs() []foreignID {
 	h.t.Helper()
 	h.register(rival)
 	heldID := h.held(rival)
+	accessID, _ := h.heldAccess(rival, "")["denial"].(obj)["evaluation_id"].(string)
 	ruleID := h.rule(rival, `{}`, `{"decision":"deny"}`)
 	_, tokenID := h.key(rival)
 	agent := read[engine.Agent](h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated))
@@ -67,6 +68,10 @@ func (h *harness) foreignIDs() []foreignID {
 		{"GET", "/v1/authorizations/ID", decided.DecisionID, uuid.NewString(), nil},
 		{"GET", "/v1/approvals/ID", heldID, uuid.NewString(), nil},
 		{"PATCH", "/v1/approvals/ID", heldID, uuid.NewString(), obj{"status": "approved"}},
+		{"GET", requestsPath + "/ID", heldID, uuid.NewString(), nil},
+		{"POST", requestsPath, accessID, uuid.NewString(), accessed("ID")},
+		{"POST", evaluationPath, policyID, uuid.NewString(), access(obj{"policy_id": "ID"})},
+		{"POST", evaluationPath, accessID, uuid.NewString(), access(obj{"policy_id": policyID, "approval": obj{"id": "ID"}})},
 		{"POST", "/v1/policy/evaluate", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 		{"POST", "/v1/governance/authorize", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 	}

@@ -45,13 +45,19 @@ func answerHook(r *request, in *evaluateBody, out ledger.Outcome, held string) t
 		return toolcall.AnswerClaude(held, "writ: held, approval "+out.Record.DecisionID+": "+reasons)
 	case out.Record.Decision != engine.Allow:
 		return toolcall.AnswerClaude("deny", "writ denied this (decision "+out.Record.DecisionID+"): "+reasons)
-	case in.ApprovalID != "" && out.Replayed:
+	case usedBefore(in, out):
 		return toolcall.AnswerClaude("deny", "writ denied this: the approval "+in.ApprovalID+" was used")
 	case expired(r, out):
 		return toolcall.AnswerClaude("deny",
 			"writ denied this: the receipt of decision "+out.Record.DecisionID+" has expired")
 	}
 	return toolcall.ClaudeAnswer{}
+}
+
+// usedBefore reports whether out repeats the decision that used the approval of in. Whoever got it first has acted on
+// it.
+func usedBefore(in *evaluateBody, out ledger.Outcome) bool {
+	return in.ApprovalID != "" && out.Replayed
 }
 
 // toolIntent reads a call of a tool as an intent under the policy and the agent of the key.

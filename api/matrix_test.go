@@ -178,6 +178,10 @@ func (h *harness) sample(rt route) (path string, body any) {
 	case "POST " + evaluationPath, "POST " + evaluationsPath:
 		body = obj{"subject": obj{"type": "ci", "id": "1"}, "action": obj{"name": "deploy"}, "resource": obj{"type": "prod", "id": "web"},
 			"context": obj{"policy_id": policyID}}
+	case "POST " + requestsPath:
+		body = h.heldAccess(acme, "")
+	case "GET " + requestsPath + "/:taskId":
+		id = h.held(acme)
 	case "POST /v1/policy/simulate":
 		body = obj{"policy": policy(acme), "rules": []any{}, "intent": intent()["intent"]}
 	case "POST " + batchPath:

@@ -61,6 +61,8 @@ func (s *Server) routes() []route {
 		on("POST /v1/hooks/claude", scopeEvaluate, s.hookClaude, deciding, queried),
 		on("POST "+evaluationPath, scopeEvaluate, s.accessEvaluation, deciding, standard),
 		on("POST "+evaluationsPath, scopeEvaluate, s.accessEvaluations, deciding, standard),
+		on("POST "+requestsPath, scopeApprovalsRead, s.requestAccess, standard, owned),
+		on("GET "+requestsPath+"/:taskId", scopeApprovalsRead, s.accessTask, owned),
 		on("GET /.well-known/authzen-configuration", public, s.accessConfiguration),
 		on("POST /v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
