@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -107,7 +108,44 @@ func (c *sandboxed) Explain(in *engine.RegoInput) (leaves []engine.ExplainedLeaf
 	if !demanded {
 		matches, known = false, true
 	}
-	return m.leaves(), m.because(c.entry(), matches, known)
+	because = m.because(c.entry(), matches, known)
+	if matches && known && c.reads.Messages {
+		c.markMessages(m, input, left)
+	}
+	return m.leaves(), because
+}
+
+// markMessages marks the rules of the messages of a condition that matches, except those that are left
+// out. If a message fails, it marks none.
+func (c *sandboxed) markMessages(m *marks, input ast.Value, left *budget) {
+	own, err := newMarks(c.source)
+	if err != nil {
+		return // cannot happen: the source has compiled
+	}
+	traced := *c.question
+	traced.tracer, traced.functions = own, own.watching(traced.functions)
+	set := ast.NewTerm(append(c.ref[:len(c.ref)-1:len(c.ref)-1], ast.StringTerm(reasonEntry)))
+	body, err := traced.query.Compile(ast.NewBody(ast.Equality.Expr(set, ast.NewTerm(traced.answer))))
+	if err == nil {
+		err = traced.iterate(body, input, left, func(topdown.QueryResult) error { return nil })
+	}
+	if err != nil {
+		return
+	}
+	own.settle(nil)
+	for i, u := range m.units {
+		if !c.leavesOut(u) {
+			u.raise(own.units[i].mark)
+		}
+	}
+}
+
+// leavesOut reports whether a unit is a rule of a message that is left out, or a line of one.
+func (c *sandboxed) leavesOut(u *unit) bool {
+	return slices.ContainsFunc(c.messages, func(m messageRule) bool {
+		at := m.rule.Location
+		return !m.kept() && u.offset >= at.Offset && u.offset < at.Offset+len(at.Text)
+	})
 }
 
 // newMarks returns the units of a condition.

@@ -48,6 +48,19 @@ func TestDecision_Explain_RegoLines(t *testing.T) {
 			"  true input.intent.cost\n  true true\n  true some x in [1, 2]\n  true x == 2\n",
 		},
 		{
+			"reasons of a match",
+			"package a\n\nmatch if input.intent.cost\n\nreason contains \"a\"\n\nreason contains \"b\" if input.intent.metadata.env == \"dr\"\n\nreason contains msg if {\n\tmsg := input.intent.metadata.env\n}",
+			"> true match if\n  true   input.intent.cost\n  true reason contains \"a\"\n  undefined reason contains \"b\" if\n  false   input.intent.metadata.env == \"dr\"\n  not_reached reason contains msg if\n  not_reached   msg := input.intent.metadata.env\n",
+		},
+		{
+			"a reason that fails", "package a\n\nmatch if input.intent.cost\n\nreason contains \"a\"\n\nreason contains sprintf(\"%d\", [to_number(input.intent.resource)])",
+			"> true match if\n  true   input.intent.cost\n  not_reached reason contains \"a\"\n  not_reached reason contains sprintf(\"%d\", [to_number(input.intent.resource)])\n",
+		},
+		{
+			"reasons of no match", "package a\n\nmatch if input.intent.metadata.none\n\nreason contains \"a\"",
+			"  undefined match if\n> undefined   input.intent.metadata.none\n  not_reached reason contains \"a\"\n",
+		},
+		{
 			"undefined", "input.intent.metadata.none\ninput.intent.cost",
 			"> undefined input.intent.metadata.none\n  not_reached input.intent.cost\n",
 		},
