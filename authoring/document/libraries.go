@@ -18,7 +18,8 @@ var ErrNoLibrary = errors.New("has no library: want a directory for each, such a
 
 // Libraries reads the libraries in a directory, as OPA reads it, too: each directory in it is a library,
 // and the files in that whose names end in .rego are its modules, but for tests (_test.rego). Nothing
-// outside of the directory is read. A directory without a module is no library. The libraries are valid, but not compiled.
+// outside of the directory is read. A directory without a module is no library. The libraries are
+// valid, but not compiled.
 func Libraries(dir string) (all []engine.Library, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -172,7 +172,8 @@ func (l *Loader) subject(p source, rules []source, lists []engine.List, librarie
 		return s, nil
 	}
 	s := &subject{
-		policySource: p, ruleSources: rules, doc: p.policy, conditions: conditions(engine.CompileLists(lists), libraries.compiled),
+		policySource: p, ruleSources: rules, doc: p.policy,
+		conditions: conditions(engine.CompileLists(lists), libraries.compiled),
 	}
 	for i, r := range rules {
 		doc := *r.rule

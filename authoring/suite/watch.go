@@ -159,7 +159,8 @@ func (w *Watch) touched(changed map[string]bool) []string {
 	}
 	for path, suites := range w.suites {
 		for name := range changed {
-			if slices.ContainsFunc(suites, func(s *Suite) bool { return s.libraries != "" && isBelow(s.libraries, name) }) {
+			uses := func(s *Suite) bool { return s.libraries != "" && isBelow(s.libraries, name) }
+			if slices.ContainsFunc(suites, uses) {
 				again[path] = true
 			}
 		}

@@ -21,10 +21,11 @@ func suiteFile() object {
 			"description": "A path, or an array of paths and rules."},
 		"lists": {"additionalProperties": listValues, "propertyNames": listName,
 			"description": "The values of the lists that the rules look in, by name."},
-		"libraries": describe(nonEmpty, "The path, relative to the file, of a directory with the libraries that the rules import."),
-		"now":       {"format": "date-time", "description": "The time of the decisions, and the default of issued_at."},
-		"intents":   {"additionalProperties": ref("fixture")},
-		"tests":     {"minItems": 1, "items": ref("test")},
+		"libraries": describe(nonEmpty,
+			"The path, relative to the file, of a directory with the libraries that the rules import."),
+		"now":     {"format": "date-time", "description": "The time of the decisions, and the default of issued_at."},
+		"intents": {"additionalProperties": ref("fixture")},
+		"tests":   {"minItems": 1, "items": ref("test")},
 	})
 	s["required"] = []string{"tests"}
 	defs := condition.Schema()
