@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"writ/api/stream"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // streamReader reads a stream of the history with an independent parser.
@@ -293,4 +295,22 @@ func TestStream_EndsWithTheServer(t *testing.T) {
 	defer cancel()
 	must(t, h.server.Shutdown(ctx))
 	s.wantEnd()
+}
+
+// TestStream_AStalledReaderDelaysNoShutdown opens a stream whose reader reads nothing of megabytes.
+func TestStream_AStalledReaderDelaysNoShutdown(t *testing.T) {
+	h := start(t, func(c *setup) { c.Limits.Write = time.Hour })
+	h.register(acme)
+	begin := h.stream(h.operator(acme), "", "").id
+	h.seed(storagetest.NewWriter(), acme, 2000, strings.Repeat("x", 10_000))
+	c := h.connected()
+	defer c.Close()
+	_, err := fmt.Fprintf(c, "GET /v1/authorizations/stream HTTP/1.1\r\nHost: x\r\nLast-Event-ID: %s\r\nAuthorization: Bearer %s\r\n\r\n",
+		begin, h.operator(acme))
+	must(t, err)
+	_, err = c.Read(make([]byte, 4096)) // the stream has begun
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	must(t, h.server.Shutdown(ctx))
 }

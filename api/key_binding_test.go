@@ -193,6 +193,8 @@ func TestDecision_Credentials_ABoundKeyReadsForItsAgentsOnly(t *testing.T) {
 					if exported != slices.Contains(want, id) {
 						t.Errorf("decision %s of %s is exported: %t", id, agent, exported)
 					}
+					// An explanation shows rules, and no bound key may read those.
+					h.do("GET", "/v1/authorizations/"+id+"?explain=true", key, nil).wantStatus(http.StatusForbidden)
 					for _, path := range []string{"/v1/authorizations/", "/v1/approvals/"} {
 						r := h.do("GET", path+id, key, nil)
 						if slices.Contains(want, id) {

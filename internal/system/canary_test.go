@@ -494,7 +494,7 @@ func (b *bird) addresses(s string) {
 	if strings.ContainsAny(s, "\n\r") {
 		return // a header cannot contain s
 	}
-	for _, name := range []string{"X-Request-Id", "User-Agent", "Referer", "Cookie", "Accept", "Content-Type", "Authorization", "Idempotency-Key"} {
+	for _, name := range []string{"X-Request-Id", "User-Agent", "Referer", "Cookie", "Accept", "Content-Type", "Authorization", "Idempotency-Key", "Last-Event-ID"} {
 		value := s
 		if name == "Authorization" {
 			value = "Bearer " + s

@@ -30,7 +30,7 @@ func TestReplicas(t *testing.T) {
 		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
 		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
-		"Sinks": sinksOfReplicas,
+		"Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}
