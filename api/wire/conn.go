@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -116,9 +117,14 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline implements net.Conn. It may be called during a Write.
+// SetWriteDeadline implements net.Conn. It may be called during a Write. On a closed connection it has no
+// effect: fasthttp takes an error for a bug and panics, which would end the process. The next Write fails.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	return setDeadline(&c.writes, nanoseconds(t), c.Conn.SetWriteDeadline)
+	err := setDeadline(&c.writes, nanoseconds(t), c.Conn.SetWriteDeadline)
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // SetDeadline implements net.Conn.

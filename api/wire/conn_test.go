@@ -90,3 +90,32 @@ func TestConn_NoDeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestConn_DeadlineOfAClosedConnection checks that a deadline of a closed connection is no error, because
+// fasthttp panics on one. The write after it fails.
+func TestConn_DeadlineOfAClosedConnection(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Conn{Conn: accepted}
+	_ = accepted.Close()
+	for _, at := range []time.Time{time.Now().Add(time.Minute), {}} {
+		if err := c.SetWriteDeadline(at); err != nil {
+			t.Errorf("SetWriteDeadline(%v) = %v", at, err)
+		}
+	}
+	if _, err := c.Write([]byte("x")); err == nil {
+		t.Error("a closed connection takes a write")
+	}
+}
