@@ -18,8 +18,9 @@ type pullCmd struct {
 func (c *pullCmd) Help() string {
 	return `Writes the newest version of each policy to DIR/policies, each list to DIR/lists,
 the rules to DIR/rules.yaml, in the order in which they are asked, and each library
-to a directory in DIR/lib, from the organization of WRIT_API_KEY at WRIT_URL. The first line of each file names its schema there, by
-which editors complete and check it. Wants the scopes policy:read and rules:read.
+to a directory in DIR/lib, from the organization of WRIT_API_KEY at WRIT_URL. The
+first line of each file names its schema there, by which editors complete and check
+it. Wants the scopes policy:read and rules:read.
 
 Documents that are below DIR already are changed where they stand, and only where
 they differ; comments stay. What was edited there and not pushed is kept. If it may
