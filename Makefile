@@ -55,7 +55,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources and 1
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./engine/condition -run '^TestDecision_Bounds_NoConditionIsSlow$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
-	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Names_.*|Outages|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Names_.*|Outages|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
