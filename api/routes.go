@@ -110,6 +110,7 @@ func (s *Server) routes() []route {
 		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		on("GET /v1/authorizations/stream", scopeHistoryRead, s.streamAuthorizations, resumable),
+		on("GET /v1/authorizations/counts", scopeHistoryRead, s.counts),
 		on("GET /v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		on("GET /v1/ledger/heads", scopeHistoryRead, s.listHeads, wide),
 		on("GET /v1/changes", scopeHistoryRead, s.listChanges, wide),

@@ -52,6 +52,7 @@ func (e *LimitError) Error() string { return "the plan's limit of " + e.What + "
 type Store interface {
 	Documents
 	History
+	Counter
 	Log
 	Quotas
 	Retention

@@ -185,6 +185,7 @@ func (s *Store) addKeys(
 	k.head(seq)
 	for i, r := range sealed.Records {
 		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i))
+		k.counts(r)
 	}
 	for i, e := range sealed.Entries {
 		k.entry(e, place{seq, uint32(len(sealed.Records) + i)})

@@ -150,11 +150,24 @@ func encoded(f func(c *codec)) []byte {
 }
 
 // abandon adds to b the deletions of an imported row's keys, if it is the item that abandons the
-// row. For any other item abandon does nothing.
-func (b *batch) abandon(it *item) {
+// row. For any other item abandon does nothing. The row counts no more, unless it was abandoned
+// already.
+func (s *Store) abandon(b *batch, it *item) error {
 	if it.kind != abandonedItem {
-		return
+		return nil
 	}
+	r, err := s.record(it.org, it.id)
+	if err == nil {
+		b.giveBack(r)
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	b.abandon(it)
+	return nil
+}
+
+// abandon adds to b the deletions of the keys of an abandoned row.
+func (b *batch) abandon(it *item) {
 	b.delete(orgKey(kindIntent, it.org).text(it.intent))
 	b.delete(recordKey(it.org, it.id))
 	b.delete(settlementKey(it.org, it.id))

@@ -22,6 +22,7 @@ const (
 	kindDocument   kind = 'D'
 	kindIndex      kind = 'K'
 	kindTrimmed    kind = 'T'
+	kindCount      kind = index.Counts
 	kindByDecision kind = 'd'
 	kindRecord     kind = 'h'
 	kindIntent     kind = index.Intents

@@ -51,7 +51,9 @@ func (s *Store) replay(stored segment.Frame) error {
 	k.begin(f)
 	b, months := s.newBatch(), make(map[meter]int64, 1)
 	err = f.each(func(i int, it *item) error {
-		b.abandon(it)
+		if err := s.abandon(b, it); err != nil {
+			return err
+		}
 		return k.item(f, i, it, months)
 	})
 	if err == nil && !s.options.ReadOnly {
@@ -158,6 +160,7 @@ func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) erro
 			return err
 		}
 		k.record(it.org, r.IntentKey(), r.Decision, it.id, at.index)
+		k.counts(r)
 		if r.Metered() && !f.imported() {
 			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
 		}

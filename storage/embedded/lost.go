@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -34,7 +35,7 @@ func (s *Store) deleteLost(b *batch, last uint64) error {
 		}
 		b.number(meterKey(m.org, m.month), max(0, stored-n))
 	}
-	return b.err
+	return cmp.Or(s.recount(b, last), b.err)
 }
 
 // lostKeys finds the keys that lead to lost frames.

@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage/embedded/index"
 )
 
 // openPatience is how long the flush of Pebble's log may fail while a store opens.
@@ -69,6 +71,7 @@ func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Opti
 	o := &pebble.Options{
 		FS:                          filesystem,
 		Lock:                        lock,
+		Merger:                      index.Merger,
 		Logger:                      pebbleLogger{h},
 		EventListener:               h.events(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,

@@ -150,7 +150,7 @@ func (r *reindexer) abandon(it *item) error {
 	return nil
 }
 
-// finish writes the last keys. Then it writes the meters, and the mark that says that the index is
+// finish writes the last keys. Then it writes the meters, the counts and the mark that says that the index is
 // whole.
 func (r *reindexer) finish() error {
 	if err := r.rebuild.Write(); err != nil {
@@ -163,6 +163,9 @@ func (r *reindexer) finish() error {
 			return err
 		}
 		b.number(meterKey(m.org, m.month), max(stored, n))
+	}
+	if err := r.s.recount(b, r.indexed); err != nil {
+		return err
 	}
 	if err := r.s.setMark(b, headStream, r.indexed); err != nil {
 		return err

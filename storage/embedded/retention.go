@@ -311,6 +311,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 			v = b.appendLeaf(v, leaf)
 		}
 		b.set(orgKey(kindIntent, org).text(r.IntentKey()), v)
+		b.giveBack(r)
 	}
 	first, last := uuid.MustParse(rows[0].DecisionID), uuid.MustParse(rows[len(rows)-1].DecisionID)
 	b.deleteIDs(orgKey(kindRecord, org), first, last)

@@ -22,9 +22,11 @@
 //	           f: true where it was imported so}
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
-//	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch}
+//	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch,
+//	            n: [{o: org, b: counted by, d: day, v: value, h: hour, n: decisions}], until they are counted}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
+//	counts     {_id: {o: org, b: counted by, d: day, v: value, c: chain}, h: {hour: decisions}}
 //
 // A document of a global collection has no organization in its _id. The other fields of a record
 // are in row.go. A settlement is the field st of its record. Each collection has a validator. Open
@@ -57,6 +59,13 @@
 // heads. Places are rights to count one decision each. A handle gets them in advance, and g is
 // their number. When a decision is counted, its place moves from g to n. So the sum of n and g is
 // always the decisions plus the unused places. Count keeps this sum within the limit in one update.
+//
+// # Counts
+//
+// The numbers of records by decision, rule, code, agent and action type are counted in the same way. A head
+// has the numbers of its batch until a later transaction adds them to the rows of its chain. What an
+// import adds, and what retention or an abandoned import removes, is counted in the same transaction. A number
+// is the sum over all chains and over the heads that are not counted.
 //
 // # Windows
 //

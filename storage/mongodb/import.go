@@ -74,7 +74,10 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	if err := i.unknown(fresh, left); err != nil {
 		return err
 	}
-	if err := i.s.insertRows(i.ctx, fresh, i.ids); err != nil || len(left) == 0 {
+	if err := i.s.insertRows(i.ctx, fresh, i.ids); err != nil {
+		return err
+	}
+	if err := i.s.addCounts(i.ctx, i.s.slot.chain, countsOf(fresh, 1)); err != nil || len(left) == 0 {
 		return err
 	}
 	_, err = i.s.records().InsertMany(i.ctx, left)

@@ -14,7 +14,7 @@ import (
 // CountImported implements storage.Importer.
 func (s *Store) CountImported(ctx context.Context, org string) (n storage.Imported, err error) {
 	err = s.scan(ctx, org, "counting imported decisions", func(ctx context.Context) error {
-		return s.eachImported(ctx, org, &n, func([]byte) bool { return true })
+		return s.eachImported(ctx, org, &n, func(*parsedRow) bool { return true })
 	})
 	return n, err
 }
@@ -25,8 +25,11 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	err := s.rewrite(ctx, org, "removing imported decisions", func(ctx context.Context) error {
 		n = storage.Imported{}
 		var keys [][]byte
-		err := s.eachImported(ctx, org, &n, func(key []byte) bool {
-			keys = append(keys, key)
+		var gone []*storage.Record
+		err := s.eachImported(ctx, org, &n, func(w *parsedRow) bool {
+			if keys = append(keys, w.intent); !w.record.Removed() {
+				gone = append(gone, w.record)
+			}
 			return len(keys) < most
 		})
 		if err == nil {
@@ -34,6 +37,9 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		}
 		if err == nil && len(keys) > 0 {
 			_, err = s.records().DeleteMany(ctx, anyOf("_id", keys))
+		}
+		if err == nil {
+			err = s.giveBack(ctx, gone)
 		}
 		return err
 	})
@@ -43,10 +49,10 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), nil
 }
 
-// eachImported calls f with the key of each imported row and tombstone of org, until f returns
+// eachImported calls f with each imported row and tombstone of org, until f returns
 // false. A row is imported if its head is in no chain of this store. eachImported also adds these
 // rows and tombstones to n.
-func (s *Store) eachImported(ctx context.Context, org string, n *storage.Imported, f func(key []byte) bool) error {
+func (s *Store) eachImported(ctx context.Context, org string, n *storage.Imported, f func(*parsedRow) bool) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
 		return err
@@ -62,7 +68,7 @@ func (s *Store) eachImported(ctx context.Context, org string, n *storage.Importe
 		if imported, err := n.AddRow(w.record, own); err != nil || !imported {
 			return true, err
 		}
-		more = f(w.intent)
+		more = f(&w)
 		return more, nil
 	})
 	for selected := range tombstonesOf(org) {
@@ -77,7 +83,7 @@ func (s *Store) eachImported(ctx context.Context, org string, n *storage.Importe
 				return false, err
 			}
 			if n.AddRemoved(t, own) {
-				more = f(w.intent)
+				more = f(&w)
 			}
 			return more, nil
 		})

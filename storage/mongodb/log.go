@@ -160,7 +160,8 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	}
 	//nolint:gosec // it counts
 	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder,
-		Meters: make([]meterTick, len(a.ticks)), Decisions: decisionsOf(sealed.Records, a.ids)}
+		Meters: make([]meterTick, len(a.ticks)), Decisions: decisionsOf(sealed.Records, a.ids),
+		Counts: countsOf(sealed.Records, 1)}
 	for i, t := range a.ticks {
 		h.Meters[i] = meterTick{t.meter, t.n}
 	}
@@ -220,7 +221,7 @@ func headsFrom(chain [16]byte, seq int64) bson.D {
 // Heads implements storage.Log.
 func (s *database) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.scan(ctx, "", "reading heads", func(ctx context.Context) error {
-		find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0, headDecided, 0))
+		find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0, headDecided, 0, headCounts, 0))
 		cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
 		return each(ctx, cursor, err, func(row *headRow) (bool, error) {
 			h, err := row.head()

@@ -10,7 +10,7 @@ import (
 	"writ/storage"
 )
 
-// A head lists its decisions by meter. Later each head is counted in the meters once, in the order
+// A head lists its decisions by meter, and has their counts. Later each head is counted once, in the order
 // of the chain. The last counted head of each chain is stored. A meter's total is the counted
 // decisions plus the decisions of later heads.
 
@@ -85,6 +85,9 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 			return false, err
 		}
 	}
+	if err := s.countRecords(ctx, chain, heads); err != nil {
+		return false, err
+	}
 	_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", countedKey(chain)),
 		set(counterN, heads[len(heads)-1].ID.Seq), options.UpdateOne().SetUpsert(true))
 	return len(heads) == countMost, err
@@ -107,29 +110,40 @@ func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64
 // pending returns the number of uncounted decisions of each organization in month. It reads the
 // state that ctx reads.
 func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]int64, error) {
+	pending := make(map[string]int64)
+	err := s.eachUncounted(ctx, func(h *headRow) error {
+		for _, t := range h.Meters {
+			if t.Meter.Month == month {
+				pending[t.Meter.Org] += t.N
+			}
+		}
+		return nil
+	})
+	return pending, err
+}
+
+// eachUncounted calls f for each uncounted head of every chain.
+func (s *Store) eachUncounted(ctx context.Context, f func(*headRow) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pending := make(map[string]int64)
 	for _, chain := range chains {
 		counted, err := s.counted(ctx, chain)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		heads, err := s.uncounted(ctx, chain, counted, 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, h := range heads {
-			for _, t := range h.Meters {
-				if t.Meter.Month == month {
-					pending[t.Meter.Org] += t.N
-				}
+		for i := range heads {
+			if err := f(&heads[i]); err != nil {
+				return err
 			}
 		}
 	}
-	return pending, nil
+	return nil
 }
 
 // metered calls f with the uncounted decisions of each organization in month. f's context reads the

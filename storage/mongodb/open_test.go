@@ -228,11 +228,11 @@ func TestOpen_RefusesAnotherFormat(t *testing.T) {
 	s := openTest(t, o)
 	counters := s.db.Collection(countersName)
 	for want, change := range map[string]func() error{
-		"its format is 1, and this writ reads format 3 only": func() error {
+		"its format is 1, and this writ reads format 4 only": func() error {
 			_, err := counters.DeleteOne(t.Context(), doc("_id", formatCounter))
 			return err
 		},
-		"its format is 2, and this writ reads format 3 only: start the writ that wrote it, or export": func() error {
+		"its format is 2, and this writ reads format 4 only: start the writ that wrote it, or export": func() error {
 			_, err := counters.ReplaceOne(t.Context(), doc("_id", formatCounter), doc(counterN, int64(2)), options.Replace().SetUpsert(true))
 			return err
 		},

@@ -71,6 +71,7 @@ func (s *Store) removeOldest(
 		return n, err
 	}
 	var writes []mongo.WriteModel
+	var gone []*storage.Record
 	for _, raw := range rows {
 		w, err := parseRow(org, raw)
 		if err != nil {
@@ -88,12 +89,15 @@ func (s *Store) removeOldest(
 			return n, err
 		}
 		writes = append(writes, mongo.NewReplaceOneModel().SetFilter(doc("_id", w.intent)).SetReplacement(left))
+		gone = append(gone, w.record)
 	}
 	if len(writes) == 0 {
 		return n, nil
 	}
-	_, err = s.records().BulkWrite(ctx, writes)
-	return n, err
+	if _, err = s.records().BulkWrite(ctx, writes); err != nil {
+		return n, err
+	}
+	return n, s.giveBack(ctx, gone)
 }
 
 func newTombstone(intent []byte, id uuid.UUID, leaves []receipt.Leaf, imported bool) tombstone {

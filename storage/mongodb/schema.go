@@ -27,6 +27,7 @@ const (
 	headsName     = "heads"
 	quotasName    = "quotas"
 	windowsName   = "windows"
+	countsName    = "counts"
 )
 
 // Below is a section for each collection. It has the type of the documents, and the names of the
@@ -164,16 +165,19 @@ const (
 	headHolder  = "w"
 	headMeters  = "m"
 	headDecided = "d"
+	headCounts  = "n"
 )
 
 // headRow is a stored head. Meters says how many decisions its batch has in each meter. Decisions
-// has the decisions of the batch in their order.
+// has the decisions of the batch in their order. Counts has the counts of the batch until they are
+// in the collection counts.
 type headRow struct {
 	ID        headID          `bson:"_id"`
 	Head      []byte          `bson:"h"`
 	Holder    string          `bson:"w"`
 	Meters    []meterTick     `bson:"m"`
 	Decisions []headDecisions `bson:"d,omitempty"`
+	Counts    []hourCount     `bson:"n,omitempty"`
 }
 
 // headDecisions are consecutive decisions of one organization in a batch. IDs has 16 bytes for each.
@@ -259,6 +263,32 @@ type partRow struct {
 	N  int64 `bson:"n"`
 }
 
+// counts
+const countHours = "h"
+
+// countRow has the counts of a value on a day, by hour, of what a chain's handle has counted. An
+// hour without a count is missing.
+type countRow struct {
+	ID    countID          `bson:"_id"`
+	Hours map[string]int64 `bson:"h"`
+}
+
+// countID is compared field by field.
+type countID struct {
+	Org   string      `bson:"o"`
+	By    int32       `bson:"b"`
+	Day   storage.Day `bson:"d"`
+	Value string      `bson:"v"`
+	Chain []byte      `bson:"c,omitempty"`
+}
+
+// hourCount is a number of records with a value, in an hour.
+type hourCount struct {
+	ID   countID `bson:",inline"`
+	Hour int32   `bson:"h"`
+	N    int64   `bson:"n"`
+}
+
 // placesN is the count field of a placesRow and of a partRow.
 const placesN = "n"
 
@@ -315,6 +345,7 @@ func shapes() []shape {
 				{Keys: doc(windowNames, 1), Options: options.Index().SetUnique(true)},
 			},
 		},
+		{name: countsName, must: doc("_id", "object", countHours, "object")},
 	}
 }
 
@@ -402,7 +433,7 @@ func (s *Store) makeCounter(ctx context.Context, id string, n int64) error {
 // format is the number of the database's format, in the counter formatCounter. A store refuses a
 // database with another number, because it would misread the rows. Format 1 has no such counter.
 const (
-	format        = 3
+	format        = 4
 	formatCounter = "format"
 )
 

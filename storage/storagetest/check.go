@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"writ/engine"
 	"writ/storage"
@@ -21,7 +24,7 @@ import (
 // The heads form an unbroken chain, the keys verify their signatures, and the heads cover exactly
 // the records and entries. Each meter equals the number of intents that were decided in its month.
 // A record whose head is in another chain was imported. The store's heads do not cover an imported
-// record, and no meter counts the record.
+// record, and no meter counts the record. The counts are those of the records.
 //
 // The store must be able to commit. Check commits each intent again, because the store has no other
 // read by intent. These commits store nothing.
@@ -129,7 +132,38 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 		n, err := c.store.Metered(c.Context(), org, month)
 		c.WantSame(fmt.Sprintf("Metered(%q, %d), %v", org, month, err), n, meters[month])
 	}
+	c.checkCounts(org, records)
 	c.checkIntents(records)
+}
+
+// checkCounts compares the counts of org's records with the records.
+func (c *checker) checkCounts(org string, records []*storage.Record) {
+	c.Helper()
+	type counted struct {
+		by    storage.CountedBy
+		value string
+		at    time.Time
+	}
+	got, want := make(map[counted]int64), make(map[counted]int64)
+	for _, r := range records {
+		for _, by := range storage.CountedByAll {
+			if value := r.CountedAs(by); value != "" {
+				want[counted{by, value, r.DecidedAt.UTC().Truncate(time.Hour)}]++
+			}
+		}
+	}
+	for _, by := range storage.CountedByAll {
+		c.Must("Counts", c.store.Counts(c.Context(), org, by, -1, 1<<20, func(n storage.Count) error {
+			for hour := range n.Hours {
+				got[counted{by, n.Value, n.Day.Start().Add(time.Duration(hour) * time.Hour)}] += n.Hours[hour]
+			}
+			return nil
+		}))
+	}
+	maps.DeleteFunc(got, func(_ counted, n int64) bool { return n == 0 })
+	if diff := gocmp.Diff(want, got); diff != "" {
+		c.Errorf("the counts of %q are not those of its records (-want +got):\n%s", org, diff)
+	}
 }
 
 // checkIntents checks that each record is found by its intent. It commits the intent again, because

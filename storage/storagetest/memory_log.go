@@ -367,3 +367,20 @@ func (m *MemoryLog) rows(head receipt.SignedHead, q *storage.RowQuery) storage.H
 	}
 	return rows
 }
+
+// Counts implements storage.Counter.
+func (h *LogHandle) Counts(ctx context.Context, org string, by storage.CountedBy, from, to storage.Day, f func(storage.Count) error) error {
+	h.m.mu.Lock()
+	records := slices.Clone(h.m.Records)
+	h.m.mu.Unlock()
+	for _, r := range records {
+		if day := storage.DayOf(r.DecidedAt); r.OrganizationID == org && r.CountedAs(by) != "" && from <= day && day < to {
+			count := storage.Count{Value: r.CountedAs(by), Day: day}
+			count.Hours[r.DecidedAt.UTC().Hour()]++
+			if err := f(count); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}

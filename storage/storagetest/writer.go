@@ -92,6 +92,12 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 		Credential:     "operator:alice",
 		AuditDigest:    "sha256:" + strings.Repeat("2e", 32),
 	}
+	if n%4 > 0 {
+		r.Findings = []storage.Finding{
+			{Code: "policy.matched", Outcome: engine.Allow},
+			{Code: "rule.matched", Outcome: r.Decision, Decides: true, RuleID: fmt.Sprintf("rule-%d", n%4)},
+		}
+	}
 	for _, f := range change {
 		f(r)
 	}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Keys move from memory to Pebble in two writes. The first write has all keys except the meters. It
+// Keys move from memory to Pebble in two writes. The first write has all keys except the meters and the counts. It
 // also has the mark, a key that names the last frame. This write consists of sorted tables, which
-// Pebble adds without rewriting them. The second write is a batch. It sets the meters and the
+// Pebble adds without rewriting them. The second write is a batch. It sets the meters, adds the counts, sets the
 // number of the last frame, and deletes the previous mark. After a crash between the two writes the
 // next start reads the frames again and adds their keys once more. If Pebble has lost tables,
 // either the mark for the number is missing, or the previous mark is still there.
@@ -93,6 +94,12 @@ func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 	for k, v := range t.meters {
 		set([]byte(k), []byte(v))
 	}
+	err = cmp.Or(err, t.counters.err)
+	for k, sums := range t.counters.byKey {
+		if v := sums.Value(); len(v) > 0 && err == nil {
+			err = b.Merge([]byte(k), v, nil)
+		}
+	}
 	set(x.c.Indexed, binary.BigEndian.AppendUint64(nil, t.frame))
 	if err == nil {
 		err = b.Delete(x.c.Mark(x.indexed), nil)
@@ -106,7 +113,7 @@ func (x *Index) flushMemtable(t *memtable, p *pacer) (err error) {
 	return err
 }
 
-// ingest adds the keys of t, without the meters, to Pebble as tables. It also adds mark unless mark
+// ingest adds the keys of t, without the meters and the counts, to Pebble as tables. It also adds mark unless mark
 // is nil. Each kind of key has its own table. Therefore the tables of kinds whose keys grow with
 // time overlap no other table.
 func (x *Index) ingest(t *memtable, mark []byte, p *pacer) (err error) {

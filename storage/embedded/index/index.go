@@ -16,7 +16,9 @@
 //
 // Keys that begin with [Intents] are looked up one at a time and seldom scanned. [Index.Lacks]
 // recognizes nearly all keys that are not stored, without reading the disk. Keys that begin with
-// [Meters] are counters. If such a key is added again, the new value replaces the old one.
+// [Meters] are counters. If such a key is added again, the new value replaces the old one. Keys that
+// begin with [Counts] have [Sums]. If such a key is added again, its numbers are added. Only
+// [Index.Counts] reads them.
 //
 // Every method returns an error once the store has stopped. A failed write stops the store, because
 // it is unknown which part of the write is on the disk.
@@ -37,9 +39,9 @@ import (
 	"writ/storage"
 )
 
-// These are the first bytes of the two kinds of keys that are stored differently from all other
-// kinds.
+// These are the first bytes of the kinds of keys that are stored differently from all other kinds.
 const (
+	Counts  = 'c'
 	Intents = 'i'
 	Meters  = 'm'
 )
@@ -91,18 +93,26 @@ type Index struct {
 // New returns the index of a database. Its caller adds the keys that are not in the database yet.
 func New(c Config) (*Index, error) {
 	x := &Index{c: c, tail: tail{memtables: []*memtable{newMemtable()}}, stopping: make(chan struct{})}
-	v, err := x.Get(c.Indexed)
+	var err error
+	if x.indexed, err = x.indexedIn(c.DB); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// indexedIn returns the number of the last frame whose keys are in state, or 0.
+func (x *Index) indexedIn(state pebble.Reader) (uint64, error) {
+	v, err := x.GetIn(state, x.c.Indexed)
 	if errors.Is(err, storage.ErrNotFound) {
-		return x, nil
+		return 0, nil
 	}
 	if err == nil && len(v) != 8 {
 		err = errors.New("the number of the last indexed frame is damaged")
 	}
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	x.indexed = binary.BigEndian.Uint64(v)
-	return x, nil
+	return binary.BigEndian.Uint64(v), nil
 }
 
 // Add adds the keys of a frame. Frames must be added in their order. Add must not be called while

@@ -1,6 +1,7 @@
 package index
 
-// Rebuild collects keys that are missing from Pebble and writes them to Pebble, many at a time.
+// Rebuild collects keys that are missing from Pebble and writes them to Pebble, many at a time. It
+// leaves out meters and counts.
 type Rebuild struct {
 	x *Index
 	t *memtable

@@ -22,10 +22,11 @@ type tail struct {
 
 // memtable has the keys of some frames. frame is the number of the last one.
 type memtable struct {
-	frame   uint64
-	intents intentTable
-	others  map[byte]*rowList // all keys except intents and meters, by their first bytes
-	meters  map[string]string
+	frame    uint64
+	intents  intentTable
+	others   map[byte]*rowList // all keys that are in no other field, by their first bytes
+	meters   map[string]string
+	counters counters
 	// keys has others and meters in order. It is filled only when a reader needs it, because
 	// sorting all keys once for the write to Pebble costs less.
 	keys *btreemap.BTreeMap[string, string]
@@ -37,7 +38,8 @@ func newMemtable() *memtable {
 	return &memtable{
 		intents: intentTable{place: make(map[uint64]uint32)},
 		others:  make(map[byte]*rowList), meters: make(map[string]string),
-		keys: btreemap.New[string, string](16, cmp.Compare[string]),
+		counters: newCounters(),
+		keys:     btreemap.New[string, string](16, cmp.Compare[string]),
 	}
 }
 
@@ -62,6 +64,8 @@ func (t *memtable) add(keys *Keys, known *Filter) {
 			t.intents.add(hash, row)
 		case Meters:
 			t.meters[row.key()] = row.value()
+		case Counts:
+			t.counters.add(row)
 		default:
 			l := t.others[k]
 			if l == nil {
@@ -75,7 +79,7 @@ func (t *memtable) add(keys *Keys, known *Filter) {
 }
 
 func (t *memtable) len() int {
-	n := len(t.intents.rows) + len(t.meters)
+	n := len(t.intents.rows) + len(t.meters) + len(t.counters.byKey)
 	for _, l := range t.others {
 		n += len(l.rows)
 	}
@@ -111,7 +115,7 @@ func (t *memtable) get(k []byte) (v string, found bool) {
 	return v, found
 }
 
-// each calls f in order for all keys except the meters, until f returns false. It pauses as p says.
+// each calls f in order for all keys except the meters and the counts, until f returns false. It pauses as p says.
 func (t *memtable) each(p *pacer, f func(k, v string) bool) {
 	lists := maps.Clone(t.others)
 	lists[Intents] = &t.intents.rowList

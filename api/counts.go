@@ -1,0 +1,202 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/storage"
+)
+
+const (
+	// maxBuckets bounds the answer: 31 days of hours.
+	maxBuckets = 31 * 24
+	// maxCounted is how many values the answer names.
+	maxCounted = 100
+	// maxCounts bounds the counts that one answer reads. A value has one for each day.
+	maxCounts = 200_000
+)
+
+// countsBody is the body of GET /v1/authorizations/counts.
+type countsBody struct {
+	Data []countsAt `json:"data"`
+}
+
+// countsAt has the decisions of the hour or the day that begins at At.
+type countsAt struct {
+	At     time.Time        `json:"at"`
+	Counts map[string]int64 `json:"counts"`
+	Other  int64            `json:"other"` // of all values that Counts does not have
+}
+
+var countedBy = map[string]storage.CountedBy{
+	"decision": storage.CountedByDecision, "rule_id": storage.CountedByRule, "code": storage.CountedByCode,
+	"agent_id": storage.CountedByAgent, "action_type": storage.CountedByAction,
+}
+
+// countsQuery is the query of GET /v1/authorizations/counts. from and to are the ends of buckets.
+type countsQuery struct {
+	by       storage.CountedBy
+	step     time.Duration
+	from, to time.Time
+}
+
+func (s *Server) countsQuery(r *request) (c countsQuery, err error) {
+	q := &r.query
+	name, _ := q.take("by")
+	var ok bool
+	if c.by, ok = countedBy[name]; !ok {
+		q.refuse(invalid("by", "must be one of %s", strings.Join(slices.Sorted(maps.Keys(countedBy)), ", ")))
+	}
+	c.step = time.Hour
+	if step, ok := q.take("step"); ok {
+		switch step {
+		case "1h":
+		case "1d":
+			c.step = 24 * time.Hour
+		default:
+			q.refuse(invalid("step", "must be 1h or 1d"))
+		}
+	}
+	c.from, c.to = q.timestamp("from"), q.timestamp("to")
+	if c.to.IsZero() {
+		c.to = r.now.UTC().Truncate(c.step).Add(c.step)
+	}
+	if c.from.IsZero() {
+		c.from = c.to.AddDate(0, 0, -1)
+		if c.step > time.Hour {
+			c.from = c.to.AddDate(0, 0, -30)
+		}
+	}
+	if !c.from.Before(c.to) {
+		q.refuse(invalid("to", "must be after from"))
+	}
+	c.from = c.from.UTC().Truncate(c.step)
+	c.to = c.to.UTC().Add(c.step - 1).Truncate(c.step)
+	if c.from.Year() < 1970 || c.to.Year() > 9999 {
+		q.refuse(invalid("from", "must be after 1970 and before 10000"))
+	}
+	if c.to.Sub(c.from) > maxBuckets*c.step {
+		q.refuse(invalid("from", "must be at most %d hours or days before to, as step is: ask for a shorter range",
+			maxBuckets))
+	}
+	return c, q.done()
+}
+
+// counts answers with how many decisions there are in each hour or day. The numbers of a bound key
+// are those of its rows.
+func (s *Server) counts(r *request) error {
+	q, err := s.countsQuery(r)
+	if err != nil {
+		return err
+	}
+	of, err := s.rows(r)
+	if err != nil {
+		return err
+	}
+	t := tally{q: q, byValue: make(map[string]*counted)}
+	if of == nil {
+		from, to := storage.DayOf(q.from), storage.DayOf(q.to.Add(-1))+1
+		err = s.store.Counts(r.ctx, r.who.org, q.by, from, to, t.add)
+	} else {
+		err = s.countRows(r, of, &t)
+	}
+	if err != nil {
+		return fmt.Errorf("counting decisions: %w", err)
+	}
+	return r.ok(countsBody{t.buckets()})
+}
+
+// countRows counts the rows that a bound key may read, one after another.
+func (s *Server) countRows(r *request, of *rowsOf, t *tally) error {
+	f := storage.Filter{From: t.q.from, To: t.q.to}
+	of.narrow(&f)
+	page := storage.Page{Limit: storage.MaxPage}
+	for range maxReads {
+		records, next, err := s.store.ListRecords(r.ctx, r.who.org, f, page)
+		if err != nil {
+			return err
+		}
+		for _, row := range records {
+			if of.has(row) {
+				t.count(row.CountedAs(t.q.by), row.DecidedAt, 1)
+			}
+		}
+		if page.After = next; next == "" {
+			return nil
+		}
+		if s.decisions.Now().Sub(r.now) > maxReading {
+			break
+		}
+		r.slot.Yield()
+	}
+	return tooMany("the rows of the key's agents are read one after another")
+}
+
+func tooMany(why string) error {
+	return invalid("from", "selects more than can be counted at once, because %s: ask for a shorter range", why)
+}
+
+// tally has the numbers of each value in each bucket.
+type tally struct {
+	q       countsQuery
+	byValue map[string]*counted
+	read    int
+}
+
+type counted struct {
+	value string
+	total int64
+	at    map[int]int64 // by bucket
+}
+
+func (t *tally) add(c storage.Count) error {
+	if t.read++; t.read > maxCounts {
+		return tooMany("there are too many values")
+	}
+	for hour, n := range c.Hours {
+		if n != 0 {
+			t.count(c.Value, c.Day.Start().Add(time.Duration(hour)*time.Hour), n)
+		}
+	}
+	return nil
+}
+
+func (t *tally) count(value string, at time.Time, n int64) {
+	if value == "" || at.Before(t.q.from) || !at.Before(t.q.to) {
+		return
+	}
+	c := t.byValue[value]
+	if c == nil {
+		c = &counted{value: value, at: make(map[int]int64)}
+		t.byValue[value] = c
+	}
+	c.total += n
+	c.at[int(at.Sub(t.q.from)/t.q.step)] += n
+}
+
+// buckets returns all buckets, the first one first. They name the values with the greatest totals.
+func (t *tally) buckets() []countsAt {
+	all := make([]countsAt, t.q.to.Sub(t.q.from)/t.q.step)
+	for i := range all {
+		all[i] = countsAt{At: t.q.from.Add(time.Duration(i) * t.q.step), Counts: make(map[string]int64)}
+	}
+	byTotal := slices.SortedFunc(maps.Values(t.byValue), func(a, b *counted) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.value, b.value))
+	})
+	for i, c := range byTotal {
+		for at, n := range c.at {
+			switch {
+			case n == 0: // given back
+			case i < maxCounted:
+				all[at].Counts[c.value] = n
+			default:
+				all[at].Other += n
+			}
+		}
+	}
+	return all
+}

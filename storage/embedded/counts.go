@@ -1,0 +1,98 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+	"writ/storage/embedded/index"
+)
+
+// The counts of a value on a day have one key, and 24 numbers:
+//
+//	'c' org counted-by(1) day(4) value    index.Sums, by hour
+//
+// They are added with the other keys of a frame. What removes rows from Pebble takes them back in
+// the same write.
+
+// negativeDay is the sign of a day. It is inverted in keys, so that they are in the order of days.
+const negativeDay = 1 << 31
+
+func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
+	b = append(b.org(kindCount, org), byte(by))
+	return binary.BigEndian.AppendUint32(b, uint32(day)^negativeDay) //nolint:gosec // the bits stay the same
+}
+
+// counts counts a record.
+func (k *frameKeys) counts(r *storage.Record) {
+	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
+		k.End(k.key().count(r.OrganizationID, by, day).text(value))
+		k.End(index.AppendSum(k.Buf, hour, 1))
+	})
+}
+
+// giveBack takes a record that is removed from the counts.
+func (b *batch) giveBack(r *storage.Record) {
+	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
+		if b.err == nil {
+			b.err = b.b.Merge(key{}.count(r.OrganizationID, by, day).text(value), index.AppendSum(nil, hour, -1), nil)
+		}
+	})
+}
+
+// recount adds to b the counts of all rows in Pebble that are in frames up to last. They replace
+// the counts in Pebble.
+func (s *Store) recount(b *batch, last uint64) error {
+	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
+	sums := make(map[string]*index.Sums)
+	count := func(by storage.CountedBy, org, value string, day storage.Day, hour int) {
+		k := string(key{}.count(org, by, day).text(value))
+		if sums[k] == nil {
+			sums[k] = new(index.Sums)
+		}
+		sums[k][hour]++
+	}
+	err := s.scanKind(context.Background(), kindRecord, func(org string, rest, v []byte) error {
+		id, settlement, err := parsePosition(rest)
+		if err != nil || settlement {
+			return err
+		}
+		r, err := s.counted(org, id, v, last)
+		if err != nil || r == nil {
+			return err
+		}
+		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) { count(by, org, value, day, hour) })
+		return nil
+	})
+	for k, n := range sums {
+		if err == nil && b.err == nil {
+			b.err = b.b.Merge([]byte(k), n.Value(), nil)
+		}
+	}
+	return err
+}
+
+// counted reads the record at the location v. It returns nil if the record is in a frame after last.
+func (s *Store) counted(org string, id uuid.UUID, v []byte, last uint64) (*storage.Record, error) {
+	at, err := parseLocation(v)
+	if err != nil || at.frame > last {
+		return nil, err
+	}
+	return s.readRow(org, id, v, nil, nil)
+}
+
+// Counts implements storage.Counter.
+func (s *Store) Counts(
+	ctx context.Context, org string, by storage.CountedBy, from, to storage.Day, f func(storage.Count) error,
+) error {
+	if err := checkOrg(org); err != nil || from >= to {
+		return err
+	}
+	lower, upper := key{}.count(org, by, from), key{}.count(org, by, to)
+	return s.index.Counts(ctx, lower, upper, func(k []byte, sums *index.Sums) error {
+		day := storage.Day(binary.BigEndian.Uint32(k[len(lower)-4:]) ^ negativeDay) //nolint:gosec // as count has it
+		return f(storage.Count{Value: string(k[len(lower):]), Day: day, Hours: storage.Hours(*sums)})
+	})
+}
