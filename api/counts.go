@@ -46,11 +46,7 @@ type countsQuery struct {
 
 func (s *Server) countsQuery(r *request) (c countsQuery, err error) {
 	q := &r.query
-	name, _ := q.take("by")
-	var ok bool
-	if c.by, ok = countedBy[name]; !ok {
-		q.refuse(invalid("by", "must be one of %s", strings.Join(slices.Sorted(maps.Keys(countedBy)), ", ")))
-	}
+	by, _ := q.take("by")
 	c.step = time.Hour
 	if step, ok := q.take("step"); ok {
 		switch step {
@@ -83,7 +79,14 @@ func (s *Server) countsQuery(r *request) (c countsQuery, err error) {
 		q.refuse(invalid("from", "must be at most %d hours or days before to, as step is: ask for a shorter range",
 			maxBuckets))
 	}
-	return c, q.done()
+	if err := q.done(); err != nil { // a misspelt by is named first
+		return c, err
+	}
+	var ok bool
+	if c.by, ok = countedBy[by]; !ok {
+		return c, invalid("by", "must be one of %s", strings.Join(slices.Sorted(maps.Keys(countedBy)), ", "))
+	}
+	return c, nil
 }
 
 // counts answers with how many decisions there are in each hour or day. The numbers of a bound key

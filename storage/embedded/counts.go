@@ -47,13 +47,6 @@ func (b *batch) giveBack(r *storage.Record) {
 func (s *Store) recount(b *batch, last uint64) error {
 	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
 	sums := make(map[string]*index.Sums)
-	count := func(by storage.CountedBy, org, value string, day storage.Day, hour int) {
-		k := string(key{}.count(org, by, day).text(value))
-		if sums[k] == nil {
-			sums[k] = new(index.Sums)
-		}
-		sums[k][hour]++
-	}
 	err := s.scanKind(context.Background(), kindRecord, func(org string, rest, v []byte) error {
 		id, settlement, err := parsePosition(rest)
 		if err != nil || settlement {
@@ -63,7 +56,13 @@ func (s *Store) recount(b *batch, last uint64) error {
 		if err != nil || r == nil {
 			return err
 		}
-		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) { count(by, org, value, day, hour) })
+		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
+			k := string(key{}.count(org, by, day).text(value))
+			if sums[k] == nil {
+				sums[k] = new(index.Sums)
+			}
+			sums[k][hour]++
+		})
 		return nil
 	})
 	for k, n := range sums {

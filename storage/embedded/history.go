@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,6 +40,10 @@ func (s *Store) ListRecords(
 		return nil, "", storage.ErrBadCursor
 	}
 	l := recordLister{s: s, org: org, filter: f, limit: p.Limit}
+	if f.IntentID != "" {
+		err := l.ofIntent(ctx, before)
+		return l.records, l.next, err
+	}
 	lower, upper := l.bounds(before)
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, "", nil
@@ -69,6 +74,42 @@ type recordLister struct {
 	skipped int
 	last    uuid.UUID // the id of the last row that was read
 	next    string
+}
+
+// ofIntent reads a page of the rows of the filter's intent: the one without an approval, and those
+// under one.
+func (l *recordLister) ofIntent(ctx context.Context, before []byte) error {
+	name := orgKey(kindIntent, l.org).text(l.filter.IntentID)
+	under := append(bytes.Clone(name), 0)
+	var ids []uuid.UUID
+	visit := func(_, v []byte) (bool, error) {
+		id, err := uuid.FromBytes(v[:min(idLen, len(v))])
+		if len(v) == idLen && (before == nil || bytes.Compare(v, before) < 0) { // others are removed
+			ids = append(ids, id)
+		}
+		return false, err
+	}
+	for _, upper := range []key{under, key(under).end()} {
+		if err := l.s.index.Scan(ctx, name, upper, visit); err != nil {
+			return err
+		}
+		name = under
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(b[:], a[:]) })
+	for i, id := range ids {
+		if len(l.records) == l.limit {
+			l.next = cursor(kindRecord, ids[i-1][:])
+			break
+		}
+		r, err := l.s.record(l.org, id)
+		if err == nil && l.filter.Selects(r) {
+			l.records = append(l.records, r)
+		}
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // retention has removed it in between
+			return err
+		}
+	}
+	return nil
 }
 
 // bounds returns the bounds of the page's keys. If the filter has a decision, they are keys of the

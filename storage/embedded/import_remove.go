@@ -49,7 +49,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID) (bool, error) {
 		items = append(items, ofIntent(abandonedItem, org, intent, id, nil))
 		err := s.abandon(b, &item{kind: abandonedItem, org: org, intent: intent, id: id})
-		return n.All() < most, errors.Join(err, freed.addKey(s, recordKey(org, id)), freed.addKey(s, settlementKey(org, id)))
+		return n.All() < most,
+			errors.Join(err, freed.addKey(s, recordKey(org, id)), freed.addKey(s, settlementKey(org, id)))
 	})
 	if err == nil {
 		err = n.Removable()

@@ -42,7 +42,8 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 		}
 	}
 	meters := make(map[meter]int64)
-	cursor, err := s.heads().Find(ctx, doc(), options.Find().SetProjection(doc(headSigned, 0, headDecided, 0, headCounts, 0)))
+	bare := options.Find().SetProjection(doc(headSigned, 0, headDecided, 0, headCounts, 0))
+	cursor, err := s.heads().Find(ctx, doc(), bare)
 	err = each(ctx, cursor, err, func(row *headRow) (bool, error) {
 		of := string(row.ID.Chain)
 		after, ok := counted[of]

@@ -111,7 +111,8 @@ func (s *Store) giveBack(ctx context.Context, gone []*storage.Record) error {
 
 // sweepCounts deletes the rows of a day whose sums are 0.
 func (s *Store) sweepCounts(ctx context.Context, org string, by int32, day storage.Day) error {
-	rows, err := find[countRow](ctx, s.countRows(), countsWithin(org, by, day, day+1), options.Find().SetSort(doc("_id", 1)))
+	rows, err := find[countRow](ctx, s.countRows(), countsWithin(org, by, day, day+1),
+		options.Find().SetSort(doc("_id", 1)))
 	if err != nil {
 		return err
 	}

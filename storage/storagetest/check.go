@@ -136,6 +136,15 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	c.checkIntents(records)
 }
 
+// CheckCounts compares the counts of each organization with a scan of its records.
+func CheckCounts(t *testing.T, s storage.Store, orgs ...string) {
+	t.Helper()
+	c := checker{Checks: Checks{t}, store: s}
+	for _, org := range orgs {
+		c.checkCounts(org, c.list(org, storage.Filter{}, 100))
+	}
+}
+
 // checkCounts compares the counts of org's records with the records.
 func (c *checker) checkCounts(org string, records []*storage.Record) {
 	c.Helper()

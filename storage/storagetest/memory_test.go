@@ -25,12 +25,13 @@ type twice struct{ *Memory }
 type twiceHandle struct {
 	Twice
 	storage.Log
+	storage.Counter
 	storage.Quotas
 }
 
 func (m twice) OpenHandle(*testing.T) Replica {
 	h := m.Open()
-	return twiceHandle{Twice{h}, h, h}
+	return twiceHandle{Twice{h}, h, h, h}
 }
 
 func (m twice) TakeOver(t *testing.T, h Replica) Replica { return m.Memory.TakeOver(t, plain(h)) }

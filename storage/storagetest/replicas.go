@@ -14,6 +14,7 @@ import (
 type Replica interface {
 	storage.Documents
 	storage.Log
+	storage.Counter
 	storage.Quotas
 }
 

@@ -17,6 +17,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Decisions", decisionTests},
 		{"Entries", entryTests},
 		{"History", historyTests},
+		{"Counts", countTests},
 		{"Quotas", quotaTests},
 		{"Retention", retentionTests},
 		{"Passing", passingTests},
@@ -28,7 +29,11 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, test := range g.tests {
-				t.Run(test.rule, func(t *testing.T) { test.run(newWorld(t, open(t))) })
+				t.Run(test.rule, func(t *testing.T) {
+					w := newWorld(t, open(t))
+					test.run(w)
+					CheckCounts(t, w.Store, w.orgs()...)
+				})
 			}
 		})
 	}

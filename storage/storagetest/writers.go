@@ -58,6 +58,30 @@ var writerTests = []replicaTest{
 		r.wantSame("what stands", r.commit(w, r.other, w.Again(first)), []*storage.Record{first})
 		r.wantSame("the tip", r.tip(r.other), before)
 	}},
+	{"what several handles have appended all of them count, at once and after one is lost", func(r *replicas) {
+		w := NewWriter()
+		count := func(h Replica, want int64) {
+			got := int64(0)
+			day := storage.DayOf(noon)
+			err := h.Counts(r.a.Context(), "org", storage.CountedByAction, day, day+1, func(c storage.Count) error {
+				for _, n := range c.Hours {
+					got += n
+				}
+				return nil
+			})
+			r.a.WantErr("Counts", err, nil)
+			r.wantSame("the count", got, want)
+		}
+		for i := range int64(6) {
+			r.commit(w, r.handle(int(i%2)), w.Record("org"))
+			count(r.one, i+1)
+			count(r.other, i+1)
+		}
+		again := r.TakeOver(r.a.T, r.one)
+		count(again, 6)
+		r.commit(w, again, w.Record("org"))
+		count(r.other, 7)
+	}},
 	{"of racing Appends of one intent by several handles exactly one is first", func(r *replicas) {
 		w := NewWriter()
 		const intents = 8

@@ -1,0 +1,45 @@
+package embedded
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestCounts_OfRemovedRowsLeaveNothing checks that retention deletes the keys of counts that are 0,
+// and that counts are the same before and after the keys have moved to Pebble.
+func TestCounts_OfRemovedRowsLeaveNothing(t *testing.T) {
+	disk, w := vfs.NewMem(), storagetest.NewWriter()
+	s := openTest(t, disk, nil)
+	keys := func() (n int) {
+		must(t, s.scanKind(t.Context(), kindCount, func(string, []byte, []byte) error {
+			n++
+			return nil
+		}))
+		return n
+	}
+	for range 20 {
+		_, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("b"))
+		must(t, err)
+		storagetest.CheckCounts(t, s, "a", "b")
+		must(t, s.index.Flush())
+	}
+	storagetest.CheckCounts(t, s, "a", "b")
+	before := keys()
+	after := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	for more := true; more; {
+		n, err := s.RemoveRecords(t.Context(), "a", after, storage.Expired{Records: 3})
+		must(t, err)
+		storagetest.CheckCounts(t, s, "a", "b")
+		more = n.Records > 0
+	}
+	if left := keys(); before == 0 || left != before/2 {
+		t.Errorf("%d of %d keys of counts are left, want those of one of two organizations", left, before)
+	}
+	closeTest(t, s)
+	storagetest.CheckCounts(t, openTest(t, disk, nil), "a", "b")
+}
