@@ -88,7 +88,7 @@ func TestCounts_RefuseAWrongQuery(t *testing.T) {
 		"?by=decision&from=2026-11-21T10:00:00Z&to=2026-11-21T10:00:00Z": "to",
 		"?by=decision&from=2026-10-01T00:00:00Z&to=2026-11-21T00:00:00Z": "from",
 		"?by=decision&from=0001-01-02T00:00:00Z&to=0001-01-03T00:00:00Z": "from",
-		"?by=decision&agent_id=a":                                        "agent_id",
+		"?by=decision&agent_id=a": "agent_id",
 	} {
 		h.do("GET", "/v1/authorizations/counts"+query, h.operator(acme), nil).wantField(field)
 	}
