@@ -85,10 +85,10 @@ type streamBody struct {
 	unwatch    func() bool // unregisters the callback that aborts writes at shutdown
 
 	begun bool
-	live  bool   // whether nothing is missed any more
-	buf   []byte // what is to be sent
-	sent  []byte // the memory of buf
-	last  time.Time
+	live  bool      // whether nothing is missed any more
+	buf   []byte    // what is to be sent
+	sent  []byte    // the memory of buf
+	last  time.Time // when something was sent last, by the clock of decisions
 }
 
 func (b *streamBody) release() {
@@ -186,11 +186,11 @@ func (b *streamBody) fill() error {
 			return err
 		}
 	}
-	if len(events) == 0 && time.Since(b.last) >= alive {
+	if len(events) == 0 && b.s.decisions.Now().Sub(b.last) >= alive {
 		b.comment()
 	}
 	if len(b.buf) > 0 {
-		b.last = time.Now()
+		b.last = b.s.decisions.Now()
 	}
 	return nil
 }
@@ -250,7 +250,6 @@ func (b *streamBody) comment() {
 		b.buf = append(append(append(b.buf, "id: "...), id...), '\n')
 	}
 	b.buf = append(b.buf, '\n')
-	b.last = time.Now()
 }
 
 func (b *streamBody) event(e *stream.Event) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"writ/api/stream"
+	"writ/internal/scrub/scrubtest"
 	"writ/storage"
+	"writ/storage/ledger"
 	"writ/storage/storagetest"
 )
 
@@ -27,11 +30,13 @@ type streamReader struct {
 	id     string // the last one seen
 }
 
-// stream opens a stream and waits until it has begun. lastID may be empty.
-func (h *harness) stream(token, query, lastID string) *streamReader {
+// rawStream opens a stream and waits until it has begun. lastID may be empty. id is the first place of the
+// stream. Reading fails after a minute.
+func (h *harness) rawStream(ctx context.Context, token, query, lastID string) (body *bufio.Reader, id string) {
 	t := h.t.(*testing.T)
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.addr+"/v1/authorizations/stream"+query, nil)
 	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
@@ -44,21 +49,40 @@ func (h *harness) stream(token, query, lastID string) *streamReader {
 		body, _ := io.ReadAll(res.Body)
 		t.Fatalf("stream = %d %q, want 200 and events: %s", res.StatusCode, got, body)
 	}
+	context.AfterFunc(ctx, func() { _ = res.Body.Close() })
 	// The place comes first, as an id without data, which no parser passes on.
-	body, lines := bufio.NewReader(res.Body), [3]string{}
-	for i := range lines {
-		lines[i], err = body.ReadString('\n')
+	body = bufio.NewReader(res.Body)
+	begin := block(t, body)
+	id, ok := strings.CutPrefix(begin, ":\nid: ")
+	if !ok || strings.Count(begin, "\n") != 2 {
+		t.Fatalf("the stream begins with %q, want a comment and an id", begin)
+	}
+	return body, strings.TrimSpace(id)
+}
+
+// block reads lines up to an empty one.
+func block(t *testing.T, body *bufio.Reader) (lines string) {
+	t.Helper()
+	for {
+		line, err := body.ReadString('\n')
 		must(t, err)
+		if line == "\n" {
+			return lines
+		}
+		lines += line
 	}
-	id, ok := strings.CutPrefix(lines[1], "id: ")
-	if lines[0] != ":\n" || !ok || lines[2] != "\n" {
-		t.Fatalf("the stream begins with %q, want a comment and an id", lines)
-	}
-	s := &streamReader{t: t, cancel: cancel, events: make(chan sse.Event), id: strings.TrimSpace(id)}
+}
+
+// stream opens a stream and waits until it has begun. lastID may be empty.
+func (h *harness) stream(token, query, lastID string) *streamReader {
+	t := h.t.(*testing.T)
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	body, id := h.rawStream(ctx, token, query, lastID)
+	s := &streamReader{t: t, cancel: cancel, events: make(chan sse.Event), id: id}
 	t.Cleanup(cancel)
 	go func() {
 		defer close(s.events)
-		defer res.Body.Close()
 		for e, err := range sse.Read(body, &sse.ReadConfig{MaxEventSize: 16 << 20}) {
 			if err != nil {
 				return
@@ -313,4 +337,106 @@ func TestStream_AStalledReaderDelaysNoShutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	must(t, h.server.Shutdown(ctx))
+}
+
+// TestStream_SendsACommentWhenNothingComes checks that a comment comes 15 seconds after the last event, and
+// not 15 seconds after the last comment.
+func TestStream_SendsACommentWhenNothingComes(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	body, id := h.rawStream(t.Context(), h.operator(acme), "", "")
+	for range 2 {
+		h.clock.advance(14 * time.Second)
+		decided := h.decideN(1)[0]
+		if got := block(t, body); !strings.Contains(got, `"decision_id":"`+decided+`"`) {
+			t.Fatalf("after 14 seconds comes %q, want the row of %s", got, decided)
+		}
+	}
+	for range 2 {
+		h.clock.advance(15 * time.Second)
+		got, ok := strings.CutPrefix(block(t, body), ":\nid: ")
+		if place := strings.TrimSpace(got); !ok || place == id {
+			t.Errorf("after 15 seconds of silence comes %q, want a comment and the place after the rows", got)
+		} else if _, err := stream.ParsePlace(acme, place); err != nil {
+			t.Errorf("the id %q of a comment: %v", place, err)
+		}
+	}
+}
+
+// TestStream_CountsWhatRetentionHasRemoved resumes after rows that retention has removed meanwhile.
+func TestStream_CountsWhatRetentionHasRemoved(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.register(rival)
+	s := h.stream(h.operator(acme), "", "")
+	begin := s.id
+	ids := h.decideN(1)
+	s.want(ids...)
+	s.cancel()
+	h.decideN(4)
+	h.clock.advance(24 * time.Hour)
+	before := h.clock.Now()
+	ids = h.decideN(2)
+	removed, err := h.store.RemoveRecords(t.Context(), acme, before, storage.Expired{Records: 100, Settled: 100})
+	if want := (storage.Expired{Records: 5}); err != nil || removed != want {
+		t.Fatalf("RemoveRecords = %+v, %v, want %+v", removed, err, want)
+	}
+	for place, count := range map[string]int{begin: 5, s.id: 4} {
+		s := h.stream(h.operator(acme), "", place)
+		if _, skipped := s.next(); skipped == nil || *skipped != (stream.Skipped{Count: count}) {
+			t.Fatalf("a stream that resumes begins with %+v, want %d rows skipped at an unknown time", skipped, count)
+		}
+		after := s.id
+		s.want(ids...)
+		h.stream(h.operator(acme), "", after).want(ids...) // what was told as skipped is not told again
+	}
+}
+
+// TestStream_HasNoSecretOfAnIntent streams decisions whose intents have a secret in each member.
+func TestStream_HasNoSecretOfAnIntent(t *testing.T) {
+	for _, mode := range []ledger.Mode{ledger.Minimal, ledger.Full} {
+		t.Run(string(mode), func(t *testing.T) {
+			h := start(t, func(c *setup) { c.Audit = mode })
+			h.register(acme)
+			h.rule(acme, `{"metadata.note":{"$gt":5}}`, `{"decision":"deny"}`) // fails with a cause
+			h.rule(acme, `{"rego":"package p\n\nmatch if input.intent.metadata.note\n\nreason contains input.intent.resource"}`,
+				`{"decision":"deny","reason":"noted"}`)
+			token := h.operator(acme)
+			live, place := h.rawStream(t.Context(), token, "", "")
+			var secrets []string
+			for i, c := range scrubtest.Canaries(31) {
+				secret := c.Value
+				if c.Secret != "" {
+					secret = c.Secret
+				}
+				secrets = append(secrets, secret)
+				in := obj{"metadata": obj{"note": c.Value, "nested " + strconv.Itoa(i): "is " + c.Value}}
+				if !c.Lines {
+					in["resource"], in["agent_id"] = c.Value, c.Value
+					in["metadata"].(obj)[c.Value[:min(len(c.Value), 128)]] = "a key" // a longer one is refused
+				}
+				h.clock.advance(time.Second) // so that none is skipped
+				h.decision(token, in)
+				wantRowWithout(t, live, secrets)
+			}
+			resumed, _ := h.rawStream(t.Context(), token, "", place)
+			for range secrets {
+				wantRowWithout(t, resumed, secrets)
+			}
+		})
+	}
+}
+
+// wantRowWithout reads an event. It must be a row that has none of these texts.
+func wantRowWithout(t *testing.T, body *bufio.Reader, secrets []string) {
+	t.Helper()
+	event := block(t, body)
+	if !strings.Contains(event, `"decision_id":`) {
+		t.Fatalf("%q comes, want a row", event)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(event, secret) {
+			t.Errorf("an event has the secret %q:\n%s", secret, event)
+		}
+	}
 }
