@@ -32,7 +32,8 @@ var below = map[string][]string{
 }
 
 // plain are the packages of internal that every room may import. They import no room.
-var plain = []string{"writ/internal/apikey", "writ/internal/scrub", "writ/internal/telemetry", "writ/internal/toolcall"}
+var plain = []string{"writ/internal/apikey", "writ/internal/printable", "writ/internal/scrub", "writ/internal/telemetry",
+	"writ/internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
 var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",

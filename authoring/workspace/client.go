@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/internal/printable"
 )
 
 // Client calls the API of a writ server with one credential.
@@ -108,6 +110,8 @@ const maxWait = 5 * time.Minute
 type Patient struct {
 	Client
 	Say func(format string, args ...any)
+	// Credential says where the credential is from, such as "in WRIT_API_KEY".
+	Credential string
 }
 
 // Call implements [Call]. It waits as the server asks.
@@ -121,7 +125,7 @@ func (p Patient) Call(ctx context.Context, r Request, v any) (http.Header, error
 		seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After"))
 		wait := time.Duration(seconds) * time.Second
 		if answer.Status != http.StatusTooManyRequests || bad != nil || wait < 0 || wait > maxWait {
-			return nil, p.explain(answer)
+			return nil, p.Explain(answer)
 		}
 		p.Say("the server asks to wait %v", wait)
 		select {
@@ -132,7 +136,20 @@ func (p Patient) Call(ctx context.Context, r Request, v any) (http.Header, error
 	}
 }
 
-func (p Patient) explain(a *AnswerError) error {
+// Explain returns the error for an answer with an unexpected status as a text for users. It wraps a.
+func (p Patient) Explain(a *AnswerError) error { return &explained{a, p.explain(a)} }
+
+// explained is an [AnswerError] with a text for users.
+type explained struct {
+	*AnswerError
+	text string
+}
+
+func (e *explained) Error() string { return e.text }
+
+func (e *explained) Unwrap() error { return e.AnswerError }
+
+func (p Patient) explain(a *AnswerError) string {
 	var problem struct {
 		Code   string `json:"code"`
 		Detail string `json:"detail"`
@@ -142,18 +159,18 @@ func (p Patient) explain(a *AnswerError) error {
 		} `json:"errors"`
 	}
 	if to := a.Header.Get("Location"); a.Status/100 == 3 && to != "" {
-		return fmt.Errorf("%s redirects to %.200q, where no credential is sent: set WRIT_URL to it if it is the server",
-			p.Base, to)
+		return fmt.Sprintf("%s redirects to %.200q, where no credential is sent: set WRIT_URL to it if it is the "+
+			"server", p.Base, to)
 	}
 	if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Code == "" {
-		return fmt.Errorf("%s does not answer as a writ server does: status %d to a request of writ", p.Base, a.Status)
-	}
-	text := problem.Detail
-	for _, e := range problem.Errors {
-		text += "\n  " + e.Field + ": " + e.Message
+		return fmt.Sprintf("%s does not answer as a writ server does: status %d to a request of writ", p.Base, a.Status)
 	}
 	if a.Status == http.StatusUnauthorized {
-		return fmt.Errorf("%s does not accept the credential in WRIT_API_KEY", p.Base)
+		return fmt.Sprintf("%s does not accept the credential %s", p.Base, p.Credential)
 	}
-	return fmt.Errorf("%s: %s", problem.Code, strings.TrimSpace(text))
+	text := printable.Text(problem.Code) + ": " + printable.Text(problem.Detail)
+	for _, e := range problem.Errors {
+		text += "\n  " + printable.Text(e.Field) + ": " + printable.Text(e.Message)
+	}
+	return strings.TrimSpace(text)
 }

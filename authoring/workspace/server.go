@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -158,10 +159,18 @@ type Page[T any] struct {
 	Data []T `json:"data"`
 }
 
-// Pages calls f with the body of each page of a list. It stops if f returns an error.
+// Pages calls f with the body of each page of a list. The path may have a query. Pages stops if f returns an
+// error.
 func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) error {
+	path, filter, _ := strings.Cut(path, "?")
+	q, err := url.ParseQuery(filter)
+	if err != nil {
+		return fmt.Errorf("the query of %s: %w", path, err)
+	}
+	if !q.Has("limit") {
+		q.Set("limit", strconv.Itoa(pageSize))
+	}
 	for cursor := ""; ; {
-		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if cursor != "" {
 			q.Set("cursor", cursor)
 		}

@@ -11,6 +11,7 @@ import (
 	"writ/authoring/check"
 	"writ/authoring/document"
 	"writ/engine"
+	"writ/internal/printable"
 )
 
 // whereHelpIs says how to get help for the verb with the wrong flags. It returns "" if there is
@@ -30,10 +31,14 @@ func exitCode(w io.Writer, err error) int {
 		usage   *usageError
 		untold  *untoldError
 		placed  *document.Error
+		other   *codeError
 	)
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &other):
+		exitCode(w, other.err)
+		return other.code
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.Is(err, errReportedInvalid):
@@ -46,16 +51,16 @@ func exitCode(w io.Writer, err error) int {
 		}
 		return exitInvalid
 	case errors.As(err, &usage):
-		fmt.Fprintf(w, "writ: %v\n", err)
+		fmt.Fprintf(w, "writ: %s\n", printable.Lines(err.Error()))
 		return exitUsage
 	case errors.As(err, &invalid), errors.As(err, &fields):
-		fmt.Fprintf(w, "writ: %v\n", err)
+		fmt.Fprintf(w, "writ: %s\n", printable.Lines(err.Error()))
 		return exitInvalid
 	case errors.As(err, &untold):
-		fmt.Fprintf(w, "writ: %v\n", err)
+		fmt.Fprintf(w, "writ: %s\n", printable.Lines(err.Error()))
 		return exitUntold
 	default:
-		fmt.Fprintf(w, "writ: %v\n", err)
+		fmt.Fprintf(w, "writ: %s\n", printable.Lines(err.Error()))
 		return exitFailed
 	}
 }
@@ -64,6 +69,16 @@ func exitCode(w io.Writer, err error) int {
 type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
+
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+
+func (e *codeError) Unwrap() error { return e.err }
 
 // untoldError means that a comparison has no result.
 type untoldError struct{ err error }
