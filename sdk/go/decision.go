@@ -60,6 +60,8 @@ type Decision struct {
 	Outcome string   // Allow, Deny or ApprovalRequired
 	Reasons []string // a sentence each, behind its code
 	Receipt Receipt
+	// AuditDigest is the digest of the decision's row of the history, if the server says it.
+	AuditDigest string
 	// Replayed says that the intent was decided before.
 	Replayed bool
 
@@ -174,7 +176,8 @@ func decisionOf(body []byte, now time.Time) (Decision, error) {
 		return Decision{}, fmt.Errorf("%w: decision %s", ErrExpired, r.DecisionID)
 	}
 	return Decision{
-		ID: r.DecisionID, Outcome: r.Decision, Reasons: result.Reasons, Receipt: r, allowed: r.Decision == Allow,
+		ID: r.DecisionID, Outcome: r.Decision, Reasons: result.Reasons, Receipt: r, AuditDigest: result.AuditDigest,
+		allowed: r.Decision == Allow,
 	}, nil
 }
 
