@@ -3,7 +3,8 @@
 // has a file of its own and explains itself with --help.
 //
 // writ exits with 0 on success, 1 if something failed, 2 on a usage error and 3 on invalid
-// input. writ diff exits with 2 also if it could not tell, because 1 means a difference.
+// input. writ diff exits with 2 also if it could not tell, because 1 means a difference. writ decide
+// exits by the decision.
 package main
 
 import (
@@ -47,6 +48,13 @@ type cli struct {
 	Push   pushCmd   `cmd:"" help:"Bring policies and rules from files to a server, after showing the plan."`
 	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
+
+	Login   loginCmd   `cmd:"" help:"Store a credential for the verbs that work with a server."`
+	Logout  logoutCmd  `cmd:"" help:"Remove a stored credential."`
+	Status  statusCmd  `cmd:"" help:"Show whom the verbs act as, and what the organization's agents are doing."`
+	Decide  decideCmd  `cmd:"" help:"Have the server decide an intent, and exit by the decision."`
+	History historyCmd `cmd:"" help:"Show what was decided, and why."`
+
 	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
 	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
+	"io"
+	"net/http"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/authoring/workspace"
+	"writ/cmd/remote"
 )
 
 // object is a JSON object.
@@ -17,28 +21,95 @@ func newClient(url, token string) workspace.Client {
 	return workspace.Client{Base: strings.TrimRight(url, "/"), Token: token}
 }
 
+// serverFlags say which server a verb works with, and as whom.
 type serverFlags struct {
-	URL    string `placeholder:"URL" help:"Server, such as http://localhost:3820."`
-	APIKey string `placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY."`
+	URL     string `name:"url" placeholder:"URL" help:"Server, such as http://localhost:3820."`
+	APIKey  string `name:"api-key" placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY, or stored by writ login."`
+	Profile string `placeholder:"NAME" help:"Profile of writ login. Default: the last one of --url."`
 }
 
 // organization is an organization on a server. The credential says which.
-type organization struct{ workspace.Patient }
+type organization struct {
+	workspace.Patient
+	progress *progress
+}
 
 // organization checks the flags and returns the organization.
 func (f *serverFlags) organization(s streams) (o organization, err error) {
-	u, err := url.Parse(f.URL)
-	switch {
-	case f.URL == "":
-		return o, &usageError{"want --url URL (or the variable WRIT_URL)"}
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil:
-		return o, &usageError{"--url: want an address such as http://localhost:3820"}
-	case f.APIKey == "":
-		return o, &usageError{"want a credential in WRIT_API_KEY (or --api-key KEY)"}
+	p, err := f.profile()
+	if err != nil {
+		return o, err
 	}
-	o.Client = newClient(f.URL, f.APIKey)
+	from := "in WRIT_API_KEY"
+	if p.Name != "" {
+		from = "of the profile " + p.Name + " (writ login replaces it)"
+	}
+	return newOrganization(s, p, from), nil
+}
+
+// newOrganization returns the organization of a profile. from says where its credential is from.
+func newOrganization(s streams, p remote.Profile, from string) (o organization) {
+	o.Client, o.Credential, o.progress = newClient(p.URL, p.Key), from, newProgress(s.err)
 	o.Say = func(format string, args ...any) { fmt.Fprintf(s.err, "writ: "+format+"\n", args...) }
-	return o, nil
+	return o
+}
+
+// show reads a document and prints it, for people or as the API has it.
+func (f *serverFlags) show(
+	ctx context.Context, s streams, path string, raw bool, print func(io.Writer, jsontext.Value) error,
+) error {
+	o, err := f.organization(s)
+	if err != nil {
+		return err
+	}
+	doc, err := remote.Get(ctx, o.Call, path)
+	if err != nil {
+		return err
+	}
+	if raw {
+		return remote.JSON(s.out, doc)
+	}
+	return print(s.out, doc)
+}
+
+// profile returns the server and its credential: those of the flags, or those that writ login has stored.
+func (f *serverFlags) profile() (p remote.Profile, err error) {
+	if f.URL != "" {
+		if f.URL, err = remote.ServerURL(f.URL); err != nil {
+			return p, &usageError{err.Error()}
+		}
+	}
+	switch {
+	case f.APIKey != "" && f.Profile != "":
+		return p, &usageError{"--profile and WRIT_API_KEY (or --api-key) are two credentials: want one"}
+	case f.APIKey != "" && f.URL == "":
+		return p, &usageError{"want --url URL (or the variable WRIT_URL) beside WRIT_API_KEY"}
+	case f.APIKey != "":
+		return remote.Profile{URL: f.URL, Key: f.APIKey}, nil
+	}
+	all, _, err := profiles()
+	if err != nil {
+		return p, err
+	}
+	if p, err = all.Pick(f.Profile, f.URL); err != nil {
+		return p, &usageError{err.Error()}
+	}
+	return p, nil
+}
+
+// profiles returns the user's profiles and the name of their file. A user without a home has none.
+func profiles() (all remote.Profiles, name string, err error) {
+	if name, err = remote.ProfilesFile(); err != nil {
+		return nil, "", nil //nolint:nilerr // writ login, which needs the file, says so
+	}
+	all, err = remote.LoadProfiles(name)
+	return all, name, err
+}
+
+// Call implements [workspace.Call]. On a terminal it says for what it waits.
+func (o organization) Call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
+	defer o.progress.wait("waiting for " + o.Base)()
+	return o.Patient.Call(ctx, r, v)
 }
 
 // fetch reads all documents of the organization.

@@ -57,3 +57,27 @@ func (p *progress) end() {
 		fmt.Fprint(p.w, eraseLine)
 	}
 }
+
+// wait says for what the program waits, and how long already, after a second and then every second. The
+// function that it returns ends that.
+func (p *progress) wait(what string) (end func()) {
+	if !p.shown {
+		return func() {}
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		began, tick := time.Now(), time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				p.end()
+				return
+			case <-tick.C:
+				fmt.Fprintf(p.w, "%s%s, %d s", eraseLine, what, time.Since(began)/time.Second)
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
+}

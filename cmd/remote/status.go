@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/authoring/workspace"
+	"writ/engine"
+)
+
+// Credential is what a credential may do.
+type Credential struct {
+	Organization string     `json:"organization_id"`
+	Kind         string     `json:"kind"`
+	ID           string     `json:"id"`
+	Scopes       []string   `json:"scopes"`
+	AgentID      string     `json:"agent_id,omitzero"`
+	PolicyID     string     `json:"policy_id,omitzero"`
+	ExpiresAt    *time.Time `json:"expiresAt"`
+}
+
+// String names the credential.
+func (c Credential) String() string {
+	kind := map[string]string{"operator": "operator", "api_key": "API key"}[c.Kind]
+	return fmt.Sprintf("%s %s of %s", kind, c.ID, c.Organization)
+}
+
+// Whoami asks the server what the credential may do.
+func Whoami(ctx context.Context, call workspace.Call) (c Credential, err error) {
+	doc, err := Get(ctx, call, "/v1/credential")
+	if err == nil {
+		err = decode(doc, &c)
+	}
+	return c, err
+}
+
+// Status is the state of an organization as far as a credential may see it. Unseen has what it may not see,
+// with the reason.
+type Status struct {
+	URL        string            `json:"url"`
+	Credential Credential        `json:"credential"`
+	Decisions  map[string]int64  `json:"decisions_24h,omitzero"`
+	Waiting    *int              `json:"approvals_waiting,omitzero"` // up to maxPage
+	Disabled   []string          `json:"agents_disabled,omitzero"`
+	Unseen     map[string]string `json:"unseen,omitzero"`
+}
+
+// StatusOf asks for the state of an organization.
+func StatusOf(ctx context.Context, call workspace.Call, server string, now time.Time) (s Status, err error) {
+	s = Status{URL: server, Unseen: make(map[string]string)}
+	if s.Credential, err = Whoami(ctx, call); err != nil {
+		return s, err
+	}
+	for what, ask := range map[string]func() error{
+		"decisions": func() error { return s.decisions(ctx, call, now) },
+		"approvals": func() error { return s.waiting(ctx, call) },
+		"agents":    func() error { return s.agents(ctx, call) },
+	} {
+		err := ask()
+		switch {
+		case Refused(err):
+			s.Unseen[what] = err.Error()
+		case err != nil:
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Status) decisions(ctx context.Context, call workspace.Call, now time.Time) error {
+	from := url.Values{"by": {"decision"}, "from": {now.UTC().Add(-24 * time.Hour).Format(time.RFC3339)}}
+	doc, err := Get(ctx, call, "/v1/authorizations/counts?"+from.Encode())
+	if err != nil {
+		return err
+	}
+	var hours workspace.Page[struct {
+		Counts map[string]int64 `json:"counts"`
+	}]
+	if err := decode(doc, &hours); err != nil {
+		return err
+	}
+	s.Decisions = make(map[string]int64)
+	for _, hour := range hours.Data {
+		for outcome, n := range hour.Counts {
+			s.Decisions[outcome] += n
+		}
+	}
+	return nil
+}
+
+func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
+	items, _, err := List(ctx, call, "/v1/approvals", url.Values{"status": {"pending"}}, maxPage)
+	n := len(items)
+	s.Waiting = &n
+	return err
+}
+
+func (s *Status) agents(ctx context.Context, call workspace.Call) error {
+	s.Disabled = []string{}
+	return workspace.Pages(ctx, call, "/v1/agents", func(page workspace.Page[engine.Agent]) error {
+		for _, a := range page.Data {
+			if a.Status == engine.AgentDisabled {
+				s.Disabled = append(s.Disabled, agentName(a))
+			}
+		}
+		return nil
+	}) //nolint:wrapcheck // the server's own words
+}
+
+// Print prints the state for people.
+func (s Status) Print(w io.Writer) error {
+	expires := "never"
+	if s.Credential.ExpiresAt != nil {
+		expires = Time(*s.Credential.ExpiresAt)
+	}
+	pairs := []string{
+		"server", s.URL, "you are", s.Credential.String(), "bound to", s.Credential.AgentID,
+		"scopes", strings.Join(s.Credential.Scopes, " "), "expires", expires,
+	}
+	if s.Decisions != nil {
+		pairs = append(pairs, "decisions, 24 h", fmt.Sprintf("%d allow, %d deny, %d approval_required",
+			s.Decisions["allow"], s.Decisions["deny"], s.Decisions["approval_required"]))
+	}
+	if s.Waiting != nil && s.Unseen["approvals"] == "" {
+		more := ""
+		if *s.Waiting == maxPage {
+			more = " or more"
+		}
+		pairs = append(pairs, "approvals", fmt.Sprintf("%d%s waiting", *s.Waiting, more))
+	}
+	if s.Unseen["agents"] == "" {
+		pairs = append(pairs, "disabled agents", strings.Join(orNone(s.Disabled), ", "))
+	}
+	for _, what := range []string{"decisions", "approvals", "agents"} {
+		if why := s.Unseen[what]; why != "" {
+			pairs = append(pairs, what, "not shown: "+why)
+		}
+	}
+	return Fields(w, pairs...)
+}
+
+func orNone(all []string) []string {
+	if len(all) == 0 {
+		return []string{"none"}
+	}
+	return slices.Sorted(slices.Values(all))
+}
+
+// agentName is the name by which intents name an agent.
+func agentName(a engine.Agent) string {
+	if a.ExternalID != "" {
+		return a.ExternalID
+	}
+	return a.ID
+}
