@@ -12,13 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
 	"writ/engine"
 )
@@ -114,39 +114,18 @@ func TestBalancer_TimeoutsFitEachOther(t *testing.T) {
 // TestErrors_EveryCodeIsDocumented compares the table of codes with openapi.yaml and with the problems of the balancer.
 // Other tests compare every answer with openapi.yaml.
 func TestErrors_EveryCodeIsDocumented(t *testing.T) {
-	var doc struct {
-		Components struct {
-			Responses map[string]struct {
-				Content map[string]struct {
-					Schema struct {
-						AllOf []yaml.Node `yaml:"allOf"`
-					}
-				}
-			}
-		}
-	}
-	must(t, yaml.Unmarshal(descriptionYAML, &doc))
 	statuses := map[string]map[int]bool{codeMethodNotAllowed: {http.StatusMethodNotAllowed: true}} // no operation has it
-	for _, response := range doc.Components.Responses {
-		for _, part := range response.Content[typeProblem].Schema.AllOf {
-			var of struct {
-				Properties struct {
-					Status struct{ Const int }
-					Code   struct {
-						Const string
-						Enum  []string
+	for _, item := range mustContract(t).model.Paths.PathItems.FromOldest() {
+		for _, op := range item.GetOperations().FromOldest() {
+			for status, response := range op.Responses.Codes.FromOldest() {
+				n, err := strconv.Atoi(status)
+				must(t, err)
+				for _, code := range problemCodes(response) {
+					if statuses[code] == nil {
+						statuses[code] = make(map[int]bool)
 					}
+					statuses[code][n] = true
 				}
-			}
-			must(t, part.Decode(&of))
-			for _, code := range append(of.Properties.Code.Enum, of.Properties.Code.Const) {
-				if code == "" {
-					continue
-				}
-				if statuses[code] == nil {
-					statuses[code] = make(map[int]bool)
-				}
-				statuses[code][of.Properties.Status.Const] = true
 			}
 		}
 	}
