@@ -6,6 +6,7 @@ Redoc.init('/v1/openapi.json', {
   hideDownloadButton: true,
   nativeScrollbars: true,
   scrollYOffset: '.bar',
+  showExtensions: ['x-problem-codes'],
   theme: {
     typography: {
       fontFamily: sans,
