@@ -43,7 +43,22 @@ func newSite(t *testing.T, harness string, flags ...string) *site {
 	if _, err := os.Stat(filepath.Join(bin, harness)); err != nil {
 		t.Skipf("SKIPPED %s: it is not installed: run .ci/harnesses", harness)
 	}
-	s := &site{t: t, harness: harness, home: t.TempDir(), project: t.TempDir()}
+	s := newServer(t, bin)
+	s.harness = harness
+	key := s.post("/v1/tokens", members{
+		"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert", "actions:record"}, "policy_id": harnessPolicy,
+	})
+	install := exec.Command("writ", append([]string{"hook", "install", harness, "--yes", "--url", s.url}, flags...)...)
+	install.Env = slices.Concat(s.env, []string{"WRIT_API_KEY=" + fmt.Sprint(key["token"])})
+	if said, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("installing: %v\n%s", err, said)
+	}
+	return s
+}
+
+// newServer starts the server of a site. Programs are found in bin, too.
+func newServer(t *testing.T, bin string) *site {
+	s := &site{t: t, home: t.TempDir(), project: t.TempDir()}
 	data := filepath.Join(s.home, "data")
 	s.server = exec.Command("writ", "serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", data)
 	out, err := s.server.StdoutPipe()
@@ -73,20 +88,12 @@ func newSite(t *testing.T, harness string, flags ...string) *site {
 	}})
 	for word, decision := range map[string]string{"denied": "deny", "held": "approval_required"} {
 		var any []members
-		for _, key := range []string{"metadata.fact.arg.command", "metadata.fact.arg.target", "resource"} {
+		for _, key := range []string{"metadata.fact.arg.command", "metadata.fact.arg.target", "resource", "action_type"} {
 			any = append(any, members{key: members{"$glob": "**" + word + "**"}})
 		}
 		condition, err := json.Marshal(members{"$or": any})
 		must(t, err)
 		s.post("/v1/rules", members{"name": word, "condition": string(condition), "action": `{"decision":"` + decision + `"}`})
-	}
-	key := s.post("/v1/tokens", members{
-		"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert", "actions:record"}, "policy_id": harnessPolicy,
-	})
-	install := exec.Command("writ", append([]string{"hook", "install", harness, "--yes", "--url", s.url}, flags...)...)
-	install.Env = slices.Concat(s.env, []string{"WRIT_API_KEY=" + fmt.Sprint(key["token"])})
-	if said, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("installing: %v\n%s", err, said)
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	"writ/internal/toolcall"
 	"writ/plugs/hook"
+	"writ/plugs/plug"
 )
 
 type hookCmd struct {
@@ -24,30 +25,40 @@ type hookCmd struct {
 	Check   hookCheckCmd   `cmd:"" help:"Say whether an installed hook would block now."`
 }
 
-// hookFlags are the settings that a hook works with.
-type hookFlags struct {
+// plugFlags are the settings that every plug works with.
+type plugFlags struct {
 	URL        string `name:"url" placeholder:"URL" help:"The server."`
-	APIKey     string `name:"api-key" placeholder:"KEY" help:"API key with the scopes policy:evaluate and facts:assert, and actions:record for --record. Prefer the variable or the file: a flag shows in the list of processes."`
+	APIKey     string `name:"api-key" placeholder:"KEY" help:"API key with the scopes policy:evaluate and facts:assert, and actions:record for a hook's --record. Prefer the variable or the file: a flag shows in the list of processes."`
 	APIKeyFile string `name:"api-key-file" placeholder:"FILE" help:"File with the API key, if there is no --api-key."`
 	PolicyID   string `placeholder:"UUID" help:"The policy that decides."`
 	AgentID    string `placeholder:"ID" help:"The agent. Default: the harness and the user, such as claude/ana."`
 
-	Timeout time.Duration `default:"5s" help:"How long the whole process may take, but for --wait. The harness must wait longer."`
-	Held    string        `default:"deny" enum:"deny,ask,wait,defer" help:"What becomes of a held call: deny blocks it, ask asks the local user (not in Codex), wait waits for the verdict, defer ends a headless Claude Code until it is resumed."`
+	Timeout time.Duration `default:"5s" help:"How long a decision may take, but for --wait. A harness must wait longer for its hook."`
 	Wait    time.Duration `default:"50s" help:"How long --held=wait waits."`
-	State   string        `placeholder:"DIR" help:"Directory of held calls. Default: writ/hook in XDG_STATE_HOME or in ~/.local/state."`
+	State   string        `placeholder:"DIR" help:"Directory of held calls. Default: writ/hook or writ/mcp in XDG_STATE_HOME or in ~/.local/state."`
 	Mapping string        `placeholder:"FILE" help:"YAML of what calls of tools are: actions, resources and costs."`
 
-	VerifyKeys  string `placeholder:"FILE" help:"JWKS with which each receipt is verified."`
+	VerifyKeys string `placeholder:"FILE" help:"JWKS with which each receipt is verified."`
+}
+
+func (f plugFlags) settings() plug.Settings {
+	return plug.Settings{
+		URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile, PolicyID: f.PolicyID, AgentID: f.AgentID,
+		Timeout: f.Timeout, Wait: f.Wait, State: f.State, Mapping: f.Mapping, Keys: f.VerifyKeys,
+	}
+}
+
+// hookFlags are the settings that a hook works with.
+type hookFlags struct {
+	plugFlags   `embed:""`
+	Held        string `default:"deny" enum:"deny,ask,wait,defer" help:"What becomes of a held call: deny blocks it, ask asks the local user (not in Codex), wait waits for the verdict, defer ends a headless Claude Code until it is resumed."`
 	AutoApprove bool   `env:"-" help:"Let an allow spare the user Claude Code's own question."`
 }
 
 // hook returns the hook of a harness with these settings.
 func (f hookFlags) hook(harness string) hook.Hook {
 	return hook.Hook{
-		Harness: toolcall.Harness(harness), URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile,
-		PolicyID: f.PolicyID, AgentID: f.AgentID, Timeout: f.Timeout, Held: f.Held, Wait: f.Wait, State: f.State,
-		Mapping: f.Mapping, Keys: f.VerifyKeys, AutoApprove: f.AutoApprove,
+		Harness: toolcall.Harness(harness), Settings: f.settings(), Held: f.Held, AutoApprove: f.AutoApprove,
 	}
 }
 

@@ -60,6 +60,7 @@ type cli struct {
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
 	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
 	Hook   hookCmd   `cmd:"" help:"Decide the calls of an agent's tools as the hook of Claude Code, Codex, Gemini CLI or Cursor."`
+	MCP    mcpCmd    `cmd:"" name:"mcp" help:"Decide what an agent asks an MCP server for, as a gateway between both."`
 	Bench  benchCmd  `cmd:"" help:"Measure a server, beside a floor, OPA, Cerbos or another writ."`
 
 	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"writ": mainAt})
+	testscript.Main(m, map[string]func(){"writ": mainAt, "files-mcp": filesMCP})
 }
 
 // Tests set these variables for the processes that they start.

@@ -65,6 +65,8 @@ func (c Call) Resource() (string, error) {
 		return files[0], nil
 	case kind == FileWrite || kind == FileRead:
 		return "", fmt.Errorf("tool_input: %s names no file", c.Tool)
+	case c.mcp != "" && c.text("uri") != "":
+		return c.text("uri"), nil
 	case c.text("url") != "":
 		return c.text("url"), nil
 	case c.mcp != "":

@@ -100,6 +100,19 @@ func parse(h Harness, data []byte, events []string) (Call, error) {
 	return c, r.err
 }
 
+// OfServer returns a call of a tool of an MCP server, as a gateway reads it. args is a JSON object, or nothing.
+func OfServer(server, tool string, args []byte) (Call, error) {
+	r := reader{in: members{"arguments": args}}
+	c := Call{Harness: "mcp", Tool: tool, mcp: server + "/" + tool, Args: r.object("arguments", r.in["arguments"])}
+	return c, r.err
+}
+
+// Server returns the MCP server that has the tool, or nothing.
+func (c Call) Server() string {
+	server, _, _ := strings.Cut(c.mcp, "/")
+	return server
+}
+
 // members are the members of a JSON object. A member that is given twice is an error.
 type members map[string]jsontext.Value
 
@@ -138,6 +151,14 @@ func (r *reader) args(name string) (args map[string]jsontext.Value) {
 			return map[string]jsontext.Value{"input": v}
 		}
 		v = jsontext.Value(text)
+	}
+	return r.object(name, v)
+}
+
+// object returns the members of v, an object, or nothing if it is missing or null.
+func (r *reader) object(name string, v jsontext.Value) (args map[string]jsontext.Value) {
+	if isNull(v) {
+		return nil
 	}
 	r.check(json.Unmarshal(v, &args) == nil, name, "want a JSON object without duplicate members")
 	for k, arg := range args {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"writ/internal/toolcall"
+	"writ/plugs/plug"
 	writ "writ/sdk/go"
 )
 
@@ -36,7 +37,7 @@ func (h *Hook) answerProbe(ctx context.Context, record bool) answer {
 
 // usable says why the server would not decide with these settings.
 func (h *Hook) usable(ctx context.Context, record bool) error {
-	own, err := h.client.Credential(ctx)
+	own, err := h.plug.Client.Credential(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (i *Installation) Fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own, err := h.client.Credential(ctx)
+	own, err := h.plug.Client.Credential(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,9 +165,9 @@ func (i Installation) probe(ctx context.Context, command string) error {
 	case err == nil:
 		return errors.New("the command allows what is no call")
 	case !errors.As(err, &exit) || exit.ExitCode() != blocked:
-		return fmt.Errorf("the command does not block: it ends with %w: %s", err, oneLine(string(said)))
+		return fmt.Errorf("the command does not block: it ends with %w: %s", err, plug.OneLine(string(said)))
 	case !bytes.HasPrefix(said, []byte(ready+"\n")):
-		return fmt.Errorf("every call is blocked: %s", oneLine(strings.TrimSpace(string(said))))
+		return fmt.Errorf("every call is blocked: %s", plug.OneLine(strings.TrimSpace(string(said))))
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
-	"net/http"
+	"fmt"
 
 	"writ/internal/toolcall"
 	writ "writ/sdk/go"
@@ -38,7 +38,7 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 		return answer{}, err
 	}
 	m := made{IssuedAt: d.Intent.IssuedAt, DecisionID: d.ID, Outcome: d.Outcome}
-	if err := st.note(callName(call, h.key(call)), m); err != nil {
+	if err := st.note(callName(call, h.plug.Key(call, "")), m); err != nil {
 		return answer{}, err
 	}
 	return h.say(d), nil
@@ -46,109 +46,29 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 
 // intent returns the intent of a call, without its time.
 func (h *Hook) intent(call toolcall.Call) (writ.Intent, error) {
-	resource, err := call.Resource()
-	if err != nil {
-		return writ.Intent{}, err
+	in := writ.Intent{IntentID: call.IntentID(), PolicyID: h.PolicyID, AgentID: h.AgentID}
+	intents, err := h.plug.Mapping.Intents(call, in)
+	switch {
+	case err != nil:
+		return in, err
+	case len(intents) > 1:
+		return in, fmt.Errorf("--mapping: tools.%s.resources: a hook decides about one resource", call.Tool)
 	}
-	facts, err := call.Facts()
-	if err != nil {
-		return writ.Intent{}, err
-	}
-	in := writ.Intent{
-		IntentID: call.IntentID(), ActionType: call.ActionType(), Resource: resource, Metadata: facts,
-		PolicyID: h.PolicyID, AgentID: h.AgentID,
-	}
-	return in, h.mapping.apply(call, &in)
+	return intents[0], nil
 }
 
-// decision returns the allow for a call. Otherwise it returns an error of Client.Require.
+// decision returns the allow for a call. Otherwise it returns an error of Plug.Decide.
 func (h *Hook) decision(ctx context.Context, st state, call toolcall.Call, in writ.Intent) (writ.Decision, error) {
-	key := h.key(call)
-	held, err := st.held(key)
-	if err != nil {
-		return writ.Decision{}, err
-	}
-	if held != nil {
-		d, err := h.heldBefore(ctx, st, key, held, in.IntentID)
-		if !errors.Is(err, errAskAfresh) {
-			return d, err
-		}
-	}
+	key := h.plug.Key(call, "")
+	var err error
 	if in.IssuedAt, err = st.issuedAt(call, key, h.now()); err != nil {
 		return writ.Decision{}, err
 	}
-	d, err := h.client.Require(ctx, in)
-	if !errors.As(err, &held) {
-		return d, err
-	}
-	if err := st.keep(key, held); err != nil {
-		return writ.Decision{}, err
-	}
-	return h.await(ctx, st, key, held)
-}
-
-// errAskAfresh means that nothing can come of an approval.
-var errAskAfresh = errors.New("the approval has ended")
-
-// heldBefore decides a call that was held before.
-func (h *Hook) heldBefore(
-	ctx context.Context, st state, key string, held *writ.Held, intentID string,
-) (writ.Decision, error) {
-	a, err := h.client.Approval(ctx, held.Decision.ID, 0)
-	var p *writ.Problem
-	switch {
-	case errors.As(err, &p) && p.Status == http.StatusNotFound:
-		return writ.Decision{}, errors.Join(errAskAfresh, st.drop(key))
-	case err != nil:
-		return writ.Decision{}, err
-	case a.Status == writ.Pending:
-		return h.await(ctx, st, key, held)
-	case a.Status == "approved" || a.Status == "rejected" || held.Decision.Intent.IntentID == intentID:
-		return h.redeem(ctx, st, key)
-	}
-	if err := st.drop(key); err != nil {
-		return writ.Decision{}, err
-	}
-	return writ.Decision{}, errAskAfresh
-}
-
-// await waits for the verdict about a held call, if the hook is to wait.
-func (h *Hook) await(ctx context.Context, st state, key string, held *writ.Held) (writ.Decision, error) {
-	if h.Held != HeldWait {
-		return writ.Decision{}, held
-	}
-	a, err := h.client.Verdict(ctx, held.Decision.ID, h.Wait)
-	switch {
-	case err != nil:
-		return writ.Decision{}, err
-	case a.Status == writ.Pending:
-		return writ.Decision{}, held
-	}
-	return h.redeem(ctx, st, key)
-}
-
-// redeem uses an approval. The file of the held call is taken first, so one process does.
-func (h *Hook) redeem(ctx context.Context, st state, key string) (writ.Decision, error) {
-	held, taken, err := st.take(key)
+	ds, err := h.plug.Decide(ctx, key, h.Held == HeldWait, in)
 	if err != nil {
 		return writ.Decision{}, err
 	}
-	d, err := h.client.Redeem(ctx, held)
-	var refused *writ.Denied
-	var again *writ.Held
-	switch {
-	case errors.As(err, &again):
-		err = errors.Join(err, st.keep(key, again), taken.remove())
-	case err == nil, errors.As(err, &refused), errors.Is(err, writ.ErrAlreadyRedeemed):
-		if gone := taken.remove(); gone != nil {
-			return writ.Decision{}, gone
-		}
-	default:
-		// The approval may be unused. If it was used after all, its redemption comes back as replayed
-		// and runs nothing.
-		err = errors.Join(err, taken.putBack())
-	}
-	return d, err
+	return ds[0], nil
 }
 
 // record records a call that was made.
@@ -161,7 +81,7 @@ func (h *Hook) record(ctx context.Context, data []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := st.made(callName(call, h.key(call)))
+	m, err := st.made(callName(call, h.plug.Key(call, "")))
 	if err != nil {
 		return answer{}, err
 	}
@@ -172,5 +92,5 @@ func (h *Hook) record(ctx context.Context, data []byte) (answer, error) {
 	if m.Outcome != writ.Allow {
 		r.ExternalRef = "allowed by the local user of " + string(h.Harness)
 	}
-	return answer{out: "{}\n"}, h.client.Record(ctx, r)
+	return answer{out: "{}\n"}, h.plug.Client.Record(ctx, r)
 }

@@ -9,40 +9,26 @@ package hook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ/plugs/plug"
 )
 
-// Hook has the settings of a hook. Empty texts that have a variable are replaced by package writ.
+// Hook has the settings of a hook. Its Timeout bounds the whole process, but for Wait.
 type Hook struct {
+	plug.Settings
 	Harness     toolcall.Harness
-	URL         string
-	APIKey      string
-	APIKeyFile  string // a file with the key, if APIKey is empty
-	PolicyID    string
-	AgentID     string        // the default is HARNESS/USER
-	Timeout     time.Duration // of the whole process, but for Wait
-	Held        string        // Deny, Ask, Wait or Defer
-	Wait        time.Duration // how long HeldWait waits for a verdict
-	State       string        // a directory: see state
-	Keys        string        // a file with the JWKS that receipts are verified with
-	Mapping     string        // a file: see mapping
-	AutoApprove bool          // an allow spares the user the harness's own question
+	Held        string // HeldDeny, HeldAsk, HeldWait or HeldDefer
+	AutoApprove bool   // an allow spares the user the harness's own question
 
-	client  *writ.Client
-	mapping mapping
-	now     func() time.Time
+	plug *plug.Plug
+	now  func() time.Time
 }
 
 // Ways to answer about a held call.
@@ -95,21 +81,7 @@ func (h Hook) Run(ctx context.Context, record bool, in io.Reader, out, errw io.W
 
 // undecided is the answer where there is no decision.
 func undecided(err error) answer {
-	return answer{code: blocked, err: "writ could not decide: " + oneLine(strings.TrimPrefix(err.Error(), "writ: "))}
-}
-
-// oneLine bounds a text, which may be the server's, and takes line ends and control characters out of it.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-	if len(s) > 2000 {
-		s = strings.ToValidUTF8(s[:2000], "") + "…"
-	}
-	return s
+	return answer{code: blocked, err: "writ could not decide: " + plug.OneLine(strings.TrimPrefix(err.Error(), "writ: "))}
 }
 
 func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
@@ -142,10 +114,6 @@ func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
 // Check returns which settings do not fit together.
 func (h Hook) Check() error {
 	switch {
-	case h.Timeout <= 0 || h.Timeout > 10*time.Minute:
-		return errors.New("--timeout: want a duration up to 10m, such as 5s")
-	case h.Wait <= 0 || h.Wait > 10*time.Minute:
-		return errors.New("--wait: want a duration up to 10m, such as 50s")
 	case h.Held == HeldAsk && h.Harness == toolcall.Codex:
 		return errors.New("--held=ask: Codex runs a call that its hook asks about: want deny or wait")
 	case h.Held == HeldDefer && h.Harness != toolcall.Claude:
@@ -153,7 +121,7 @@ func (h Hook) Check() error {
 	case h.AutoApprove && h.Harness != toolcall.Claude:
 		return errors.New("--auto-approve: only Claude Code has it")
 	}
-	return nil
+	return h.Settings.Check()
 }
 
 // open fills in the defaults and makes the client.
@@ -162,71 +130,6 @@ func (h *Hook) open() (err error) {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	if h.APIKey == "" && h.APIKeyFile != "" {
-		key, err := os.ReadFile(h.APIKeyFile)
-		if err != nil {
-			return fmt.Errorf("--api-key-file: %w", err)
-		}
-		if h.APIKey = strings.TrimSpace(string(key)); h.APIKey == "" {
-			return fmt.Errorf("--api-key-file: %s is empty", h.APIKeyFile)
-		}
-	}
-	for _, s := range []struct{ value, flag, variable string }{
-		{h.URL, "--url", "WRIT_URL"},
-		{h.APIKey, "--api-key-file", "WRIT_API_KEY_FILE or WRIT_API_KEY"},
-		{h.PolicyID, "--policy-id", "WRIT_POLICY_ID"},
-	} {
-		if s.value == "" {
-			return fmt.Errorf("%s is missing: set it or %s", s.flag, s.variable)
-		}
-	}
-	if h.AgentID == "" {
-		name, err := userName()
-		if err != nil {
-			return err
-		}
-		h.AgentID = string(h.Harness) + "/" + name
-	}
-	if h.State == "" {
-		dir, err := defaultState()
-		if err != nil {
-			return err
-		}
-		h.State = dir
-	}
-	config := writ.Config{URL: h.URL, APIKey: h.APIKey, PolicyID: h.PolicyID, AgentID: h.AgentID, Timeout: h.Timeout}
-	if h.Keys != "" {
-		keys, err := os.ReadFile(h.Keys)
-		if err != nil {
-			return fmt.Errorf("--verify-keys: %w", err)
-		}
-		config.Keys = keys
-	}
-	if h.mapping, err = readMapping(h.Mapping); err != nil {
-		return err
-	}
-	h.client, err = writ.New(config)
+	h.plug, err = h.Settings.Open("hook", string(h.Harness))
 	return err
-}
-
-func userName() (string, error) {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username, nil
-	}
-	if name := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")); name != "" {
-		return name, nil
-	}
-	return "", errors.New("--agent-id is missing, and this user has no name: set it or WRIT_AGENT_ID")
-}
-
-// defaultState is where a user's programs keep their state by the XDG Base Directory Specification.
-func defaultState() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "writ", "hook"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", errors.New("--state is missing, and this user has no home directory: set it or WRIT_STATE")
-	}
-	return filepath.Join(home, ".local", "state", "writ", "hook"), nil
 }

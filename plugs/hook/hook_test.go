@@ -20,6 +20,7 @@ import (
 
 	"writ/internal/toolcall"
 	"writ/plugs/hook"
+	"writ/plugs/plug"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -124,8 +125,10 @@ var calls = map[toolcall.Harness]string{
 // newHook returns a hook with state of its own.
 func newHook(t *testing.T, harness toolcall.Harness, url string) hook.Hook {
 	return hook.Hook{
-		Harness: harness, URL: url, APIKey: apiKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001", AgentID: "a",
-		Timeout: 20 * time.Second, Held: hook.HeldDeny, Wait: time.Second, State: filepath.Join(t.TempDir(), "state"),
+		Harness: harness, Held: hook.HeldDeny, Settings: plug.Settings{
+			URL: url, APIKey: apiKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001", AgentID: "a",
+			Timeout: 20 * time.Second, Wait: time.Second, State: filepath.Join(t.TempDir(), "state"),
+		},
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"writ/internal/toolcall"
+	"writ/plugs/plug"
 	writ "writ/sdk/go"
 )
 
 // denied blocks a call.
 func denied(why string) answer {
-	return answer{code: blocked, err: "writ denied this " + oneLine(why)}
+	return answer{code: blocked, err: "writ denied this " + plug.OneLine(why)}
 }
 
 // say answers with a decision in the harness's words.
@@ -23,7 +24,7 @@ func (h *Hook) say(d writ.Decision) answer {
 	case d.Outcome != writ.ApprovalRequired:
 		return denied("(decision " + d.ID + "): " + reasons)
 	}
-	text := oneLine("writ: held, approval " + d.ID + ": " + reasons)
+	text := plug.OneLine("writ: held, approval " + d.ID + ": " + reasons)
 	switch h.Held {
 	case HeldAsk:
 		return h.ask(text)

@@ -172,7 +172,7 @@ func (c Change) Write() error {
 		err = os.Rename(f.Name(), at)
 	}
 	if err != nil {
-		return errors.Join(err, remove(f.Name()))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -10,12 +10,15 @@ import (
 
 	"writ/internal/toolcall"
 	"writ/plugs/hook"
+	"writ/plugs/plug"
 )
 
 func installation(t testing.TB, harness toolcall.Harness) hook.Installation {
 	return hook.Installation{
 		Project: t.TempDir(), Program: "/opt/it's/writ", Record: true,
-		Hook: hook.Hook{Harness: harness, URL: "https://writ.example", APIKeyFile: "/k", PolicyID: "p", Timeout: time.Second, Held: hook.HeldDeny},
+		Hook: hook.Hook{Harness: harness, Held: hook.HeldDeny, Settings: plug.Settings{
+			URL: "https://writ.example", APIKeyFile: "/k", PolicyID: "p", Timeout: time.Second,
+		}},
 	}
 }
 

@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"writ/internal/toolcall"
+	"writ/plugs/plug"
+	writ "writ/sdk/go"
+)
+
+const codeRefused = -32001
+
+func fail(code int64, format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: plug.OneLine(fmt.Sprintf(format, args...))}
+}
+
+// handle answers the requests of clients.
+func (g *Gateway) handle(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch p := req.GetParams().(type) {
+		case *mcp.CallToolParamsRaw:
+			return result(g.callTool(ctx, req, p))
+		case *mcp.ReadResourceParams:
+			return result(g.readResource(ctx, req, p))
+		case *mcp.GetPromptParams:
+			return result(g.getPrompt(ctx, req, p))
+		case *mcp.CompleteParams:
+			return result(g.complete(ctx, req, p))
+		}
+		switch method {
+		case "tools/list":
+			return result(g.listTools(ctx))
+		case "resources/list":
+			p, _ := req.GetParams().(*mcp.ListResourcesParams)
+			return result(g.listResources(ctx, p))
+		case "resources/templates/list":
+			p, _ := req.GetParams().(*mcp.ListResourceTemplatesParams)
+			return result(g.listTemplates(ctx, p))
+		case "prompts/list":
+			p, _ := req.GetParams().(*mcp.ListPromptsParams)
+			return result(g.listPrompts(ctx, p))
+		case "initialize", "server/discover", "ping", "subscriptions/listen", "notifications/initialized",
+			"notifications/cancelled", "notifications/progress", "notifications/roots/list_changed":
+			return next(ctx, method, req)
+		}
+		return nil, fail(jsonrpc.CodeMethodNotFound, "writ does not pass %s on", method)
+	}
+}
+
+// result keeps a nil result from becoming one that is not nil.
+func result[R interface {
+	comparable
+	mcp.Result
+}](r R, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// callTool decides a call of a tool and makes it.
+func (g *Gateway) callTool(
+	ctx context.Context, req mcp.Request, p *mcp.CallToolParamsRaw,
+) (*mcp.CallToolResult, error) {
+	t, sum, err := g.tool(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if t.unpinned != "" {
+		return toolError("held: " + t.unpinned), nil
+	}
+	call, err := toolcall.OfServer(g.config.Server, p.Name, p.Arguments)
+	if err == nil {
+		err = t.check(call, p.Arguments)
+	}
+	if err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	intents, err := g.plug.Mapping.Intents(call, writ.Intent{})
+	if err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	for _, in := range intents {
+		if len(in.Metadata) < maxFacts {
+			in.Metadata["fact.session.tools_sha256"] = sum
+		}
+	}
+	if err := g.decide(ctx, req, call, intents); err != nil {
+		var e *jsonrpc.Error
+		if errors.As(err, &e) && e.Code == codeRefused {
+			return toolError(e.Message), nil
+		}
+		return nil, err
+	}
+	args := p.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	res, err := g.behind.CallTool(ctx, &mcp.CallToolParams{Name: p.Name, Arguments: args})
+	if err != nil {
+		return nil, err
+	}
+	whole := wholeCall
+	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = res.Meta, res.Content, res.StructuredContent, res.IsError
+	if whole.Content == nil {
+		whole.Content = []mcp.Content{}
+	}
+	return &whole, nil
+}
+
+const maxFacts = 64 // a server takes no more
+
+func toolError(text string) *mcp.CallToolResult {
+	r := wholeCall
+	r.Content, r.IsError = []mcp.Content{&mcp.TextContent{Text: text}}, true
+	return &r
+}
+
+// Results that say that they are complete, as revision 2026-07-28 wants it. Earlier ones do not mind.
+var (
+	wholeCall     = complete[mcp.CallToolResult](`"content":[]`)
+	wholeResource = complete[mcp.ReadResourceResult](`"contents":[]`)
+	wholePrompt   = complete[mcp.GetPromptResult](`"messages":[]`)
+)
+
+func complete[R any](member string) (r R) {
+	if err := json.Unmarshal([]byte(`{"resultType":"complete",`+member+`}`), &r); err != nil {
+		panic(err) // constant
+	}
+	return r
+}
+
+// decide returns nil if a call may be made.
+func (g *Gateway) decide(ctx context.Context, req mcp.Request, call toolcall.Call, intents []writ.Intent) error {
+	limit := g.config.Timeout
+	if g.config.Wait {
+		limit += g.config.Settings.Wait
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("there was no decision within %v", limit))
+	defer cancel()
+	session, err := g.sessions.of(ctx, req.GetSession())
+	if err != nil {
+		return g.undecided(fmt.Errorf("opening a session: %w", err))
+	}
+	for i := range intents {
+		intents[i].SessionID = session
+	}
+	_, err = g.plug.Decide(ctx, g.plug.Key(call, session), g.config.Wait, intents...)
+	var denied *writ.Denied
+	var held *writ.Held
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &denied):
+		return fail(codeRefused, "denied (decision %s): %s", denied.Decision.ID, reasons(denied.Decision))
+	case errors.As(err, &held):
+		return fail(codeRefused, "held, approval %s: %s; call again once approved",
+			held.Decision.ID, reasons(held.Decision))
+	case context.Cause(ctx) != nil:
+		err = context.Cause(ctx)
+	}
+	return g.undecided(err)
+}
+
+func reasons(d writ.Decision) string { return strings.Join(d.Reasons, "; ") }
+
+func (g *Gateway) undecided(err error) error {
+	g.say("could not decide: %v", err)
+	return fail(jsonrpc.CodeInternalError, "writ could not decide: %s", strings.TrimPrefix(err.Error(), "writ: "))
+}
+
+// ask decides a request that calls no tool. args are what the agent asks with.
+func (g *Gateway) ask(ctx context.Context, req mcp.Request, method, resource string, args map[string]string) error {
+	data, err := json.Marshal(args)
+	if err != nil {
+		return fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	call, err := toolcall.OfServer(g.config.Server, method, data)
+	if err != nil {
+		return fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	facts, err := call.Facts()
+	if err != nil {
+		return fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	// No tool's name has a colon.
+	in := writ.Intent{ActionType: "mcp." + g.config.Server + ":" + method, Resource: resource, Metadata: facts}
+	return g.decide(ctx, req, call, []writ.Intent{in})
+}
+
+func (g *Gateway) readResource(
+	ctx context.Context, req mcp.Request, p *mcp.ReadResourceParams,
+) (*mcp.ReadResourceResult, error) {
+	if err := g.ask(ctx, req, "resources/read", p.URI, map[string]string{"uri": p.URI}); err != nil {
+		return nil, err
+	}
+	res, err := g.behind.ReadResource(ctx, &mcp.ReadResourceParams{URI: p.URI})
+	if err != nil {
+		return nil, err
+	}
+	whole := wholeResource
+	whole.Meta, whole.Contents, whole.Cacheable = res.Meta, res.Contents, private
+	return &whole, nil
+}
+
+func (g *Gateway) getPrompt(
+	ctx context.Context, req mcp.Request, p *mcp.GetPromptParams,
+) (*mcp.GetPromptResult, error) {
+	if err := g.ask(ctx, req, "prompts/get", g.name("prompts", p.Name), p.Arguments); err != nil {
+		return nil, err
+	}
+	res, err := g.behind.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments})
+	if err != nil {
+		return nil, err
+	}
+	whole := wholePrompt
+	whole.Meta, whole.Description, whole.Messages = res.Meta, res.Description, res.Messages
+	return &whole, nil
+}
+
+// name returns the resource of what has no address.
+func (g *Gateway) name(kind, name string) string {
+	return strings.Join([]string{"mcp", g.config.Server, kind, name}, "/")
+}
+
+func (g *Gateway) complete(
+	ctx context.Context, req mcp.Request, p *mcp.CompleteParams,
+) (*mcp.CompleteResult, error) {
+	if p.Ref == nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "ref is missing: want a prompt or a resource")
+	}
+	args := map[string]string{p.Argument.Name: p.Argument.Value}
+	if p.Context != nil {
+		for _, name := range slices.Sorted(maps.Keys(p.Context.Arguments)) {
+			if _, twice := args[name]; twice {
+				return nil, fail(jsonrpc.CodeInvalidParams, "two arguments are called %.200q", name)
+			}
+			args[name] = p.Context.Arguments[name]
+		}
+	}
+	resource := p.Ref.URI
+	if resource == "" {
+		resource = g.name("prompts", p.Ref.Name)
+	}
+	if err := g.ask(ctx, req, "completion/complete", resource, args); err != nil {
+		return nil, err
+	}
+	return g.behind.Complete(ctx, &mcp.CompleteParams{Ref: p.Ref, Argument: p.Argument, Context: p.Context})
+}
+
+// private says that nobody may keep an answer for others: another client may see another list.
+var private = mcp.Cacheable{CacheScope: "private"}
+
+func (g *Gateway) listResources(ctx context.Context, p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
+	var ask mcp.ListResourcesParams
+	if p != nil {
+		ask.Cursor = p.Cursor
+	}
+	res, err := g.behind.ListResources(ctx, &ask)
+	if err != nil {
+		return nil, err
+	}
+	res.Cacheable = private
+	return res, nil
+}
+
+func (g *Gateway) listTemplates(
+	ctx context.Context, p *mcp.ListResourceTemplatesParams,
+) (*mcp.ListResourceTemplatesResult, error) {
+	var ask mcp.ListResourceTemplatesParams
+	if p != nil {
+		ask.Cursor = p.Cursor
+	}
+	res, err := g.behind.ListResourceTemplates(ctx, &ask)
+	if err != nil {
+		return nil, err
+	}
+	res.Cacheable = private
+	return res, nil
+}
+
+func (g *Gateway) listPrompts(ctx context.Context, p *mcp.ListPromptsParams) (*mcp.ListPromptsResult, error) {
+	var ask mcp.ListPromptsParams
+	if p != nil {
+		ask.Cursor = p.Cursor
+	}
+	res, err := g.behind.ListPrompts(ctx, &ask)
+	if err != nil {
+		return nil, err
+	}
+	res.Cacheable = private
+	return res, nil
+}

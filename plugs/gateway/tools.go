@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"writ/internal/toolcall"
+)
+
+// tools are the tools of the server behind, as clients see them.
+type tools struct {
+	shown  []*mcp.Tool
+	byName map[string]*tool
+	sha256 string // of all definitions
+}
+
+// tool is a tool of the server behind.
+type tool struct {
+	definition []byte
+	schema     *jsonschema.Schema
+	closed     bool            // there are no arguments beside those
+	known      map[string]bool // arguments
+	unpinned   string          // why it is held, if it is
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+const maxTools = 2000
+
+// readTools reads the tools of the server behind. A tool that cannot be decided is left out.
+func (g *Gateway) readTools(ctx context.Context) error {
+	t := tools{byName: make(map[string]*tool)}
+	if about := g.behind.InitializeResult(); about != nil && about.Capabilities != nil && about.Capabilities.Tools == nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.tools = t
+		return nil
+	}
+	pinned, err := g.readPin()
+	if err != nil {
+		return err
+	}
+	found, err := allTools(ctx, g.behind)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for _, def := range found {
+		one, err := newTool(def)
+		if err != nil {
+			g.say("the tool %.100q is left out: %v", def.Name, err)
+			continue
+		}
+		if _, twice := t.byName[def.Name]; twice {
+			return fmt.Errorf("the server behind has two tools called %s", def.Name)
+		}
+		sum.Write(append(one.definition, '\n'))
+		t.byName[def.Name] = one
+		if def, err = g.pinned(pinned, def, one); err != nil {
+			return err
+		} else if def != nil {
+			t.shown = append(t.shown, def)
+		}
+	}
+	t.sha256 = fmt.Sprintf("%x", sum.Sum(nil))
+	if pinned == nil && g.config.Pin != "" {
+		if err := writePin(g.config.Pin, g.config.Server, t.byName, false); err != nil {
+			return err
+		}
+		g.say("pinned %d tools in %s", len(t.byName), g.config.Pin)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tools = t
+	return nil
+}
+
+// allTools returns the tools of a server.
+func allTools(ctx context.Context, behind *mcp.ClientSession) (all []*mcp.Tool, err error) {
+	for def, err := range behind.Tools(ctx, nil) {
+		if err != nil {
+			return nil, fmt.Errorf("tools of the server behind: %w", err)
+		}
+		if all = append(all, def); len(all) > maxTools {
+			return nil, fmt.Errorf("the server behind has more than %d tools", maxTools)
+		}
+	}
+	return all, nil
+}
+
+func newTool(def *mcp.Tool) (*tool, error) {
+	if !toolName.MatchString(def.Name) {
+		return nil, errors.New("its name has other characters than letters, digits, _, - and ., or more than 64")
+	}
+	t := &tool{known: make(map[string]bool)}
+	var err error
+	if t.definition, err = json.Marshal(def); err != nil {
+		return nil, err
+	}
+	schema, err := json.Marshal(def.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	if err := c.AddResource("mem:tool", doc); err != nil {
+		return nil, fmt.Errorf("its inputSchema: %w", err)
+	}
+	if t.schema, err = c.Compile("mem:tool"); err != nil {
+		return nil, fmt.Errorf("its inputSchema: %w", err)
+	}
+	var members struct {
+		Properties           map[string]json.RawMessage `json:"properties"`
+		PatternProperties    map[string]json.RawMessage `json:"patternProperties"`
+		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
+		AllOf, AnyOf, OneOf  json.RawMessage
+		Ref                  string `json:"$ref"`
+	}
+	if err := json.Unmarshal(schema, &members); err != nil {
+		return nil, fmt.Errorf("its inputSchema: %w", err)
+	}
+	for name := range members.Properties {
+		t.known[name] = true
+	}
+	t.closed = members.AdditionalProperties == nil && members.PatternProperties == nil &&
+		members.AllOf == nil && members.AnyOf == nil && members.OneOf == nil && members.Ref == ""
+	return t, nil
+}
+
+// noLoader loads nothing: a schema refers to itself alone.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("refers to %.200q", url) }
+
+// check refuses arguments that the tool does not take. A server may read what its schema
+// leaves open, so an argument beside the named ones needs a schema that says it may be there. Names that
+// differ in case alone are refused: some servers read both as one.
+func (t *tool) check(call toolcall.Call, args []byte) error {
+	folded := make(map[string]string, len(call.Args))
+	for name := range call.Args {
+		if t.closed && !t.known[name] {
+			return fmt.Errorf("arguments.%.200s: the tool has no such argument", name)
+		}
+		low := strings.ToLower(name)
+		if other, twice := folded[low]; twice {
+			return fmt.Errorf("arguments: %.200q and %.200q differ in case alone", name, other)
+		}
+		folded[low] = name
+	}
+	if len(args) == 0 {
+		args = []byte("{}")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	if err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	if err := t.schema.Validate(doc); err != nil {
+		return fmt.Errorf("arguments: %s", strings.ReplaceAll(err.Error(), "mem:tool#", "the tool's schema"))
+	}
+	return nil
+}
+
+// tool returns a tool, and the digest of all. A tool that is not known is looked for once more.
+func (g *Gateway) tool(ctx context.Context, name string) (*tool, string, error) {
+	for again := range 2 {
+		if again > 0 {
+			if err := g.readTools(ctx); err != nil {
+				return nil, "", g.undecided(err)
+			}
+		}
+		g.mu.Lock()
+		t, sum := g.tools.byName[name], g.tools.sha256
+		g.mu.Unlock()
+		if t != nil {
+			return t, sum, nil
+		}
+	}
+	return nil, "", fail(jsonrpc.CodeInvalidParams, "unknown tool %.200q", name)
+}
+
+// listTools reads the tools again, so that the client sees those that are decided about.
+func (g *Gateway) listTools(ctx context.Context) (*mcp.ListToolsResult, error) {
+	if err := g.readTools(ctx); err != nil {
+		return nil, g.undecided(err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	shown := append([]*mcp.Tool{}, g.tools.shown...)
+	return &mcp.ListToolsResult{Tools: shown, Cacheable: private}, nil
+}
