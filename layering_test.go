@@ -15,8 +15,8 @@ type pkg struct {
 	Imports    []string
 }
 
-// below are the rooms that a room may import outside its tests, besides itself. The
-// rooms of a line stand side by side and do not import each other.
+// below are the other rooms that a room may import outside its tests. The rooms of a
+// line stand side by side and do not import each other.
 var below = map[string][]string{
 	"cmd":       {"bench", "api", "authoring", "decision", "rego", "storage", "engine", "examples", "plugs", "sdk"},
 	"plugs":     {"sdk"},

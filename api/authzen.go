@@ -52,7 +52,7 @@ type accessDecision struct {
 	Context  *accessContext `json:"context,omitzero"`
 }
 
-// accessContext says more of a decision, or why there is none.
+// accessContext has the details of a decision, or the error of an item that was not decided.
 type accessContext struct {
 	DecisionID   string           `json:"decision_id,omitzero"`
 	EvaluationID string           `json:"evaluation_id,omitzero"` // DecisionID under the name of the profile for approvals
@@ -110,7 +110,7 @@ func (s *Server) answerAccess(r *request, in *evaluateBody, out ledger.Outcome, 
 	return a
 }
 
-// The semantics of AuthZEN's evaluations. Those that stop answer the items up to the one that they stop at.
+// The semantics of AuthZEN's evaluations. Under the last two the answer ends with the first deny or permit.
 const (
 	executeAll    = "execute_all"
 	stopAtDeny    = "deny_on_first_deny"
@@ -281,7 +281,7 @@ func asMalformed(err error) error {
 	return err
 }
 
-// with returns the body of an item: the members of the body, and those of the item in their place.
+// with returns the body of an item. The item inherits each member of b that it does not have itself.
 func (b accessBody) with(item accessBody) accessBody {
 	whole := maps.Clone(b)
 	maps.Copy(whole, item)

@@ -163,8 +163,8 @@ func (s *Server) accessTask(r *request) error {
 	return r.ok(task)
 }
 
-// requestAccess returns the task of a held decision. The approval exists already, so nothing is stored. The evaluation
-// in the body must be the one that was held.
+// requestAccess returns the task of a held decision. The approval exists already, so nothing is stored. The body must
+// have the held evaluation.
 func (s *Server) requestAccess(r *request) error {
 	body, err := readAccess(r.body)
 	if err != nil {

@@ -118,7 +118,7 @@ func (r *accessReader) entity(field string, v jsontext.Value, names ...string) [
 	return texts
 }
 
-// context reads the members of the context. Those that writ itself understands are no metadata.
+// context reads the members of the context. A member becomes metadata unless writ itself understands it.
 func (r *accessReader) context(v jsontext.Value, body *evaluateBody) {
 	members, problem := accessObject(v)
 	if problem != "" {

@@ -29,7 +29,7 @@ type countsBody struct {
 type countsAt struct {
 	At     time.Time        `json:"at"`
 	Counts map[string]int64 `json:"counts"`
-	Other  int64            `json:"other"` // of all values that Counts does not have
+	Other  int64            `json:"other"` // the sum of all values that Counts does not name
 }
 
 var countedBy = map[string]storage.CountedBy{
@@ -37,7 +37,8 @@ var countedBy = map[string]storage.CountedBy{
 	"agent_id": storage.CountedByAgent, "action_type": storage.CountedByAction,
 }
 
-// countsQuery is the query of GET /v1/authorizations/counts. from and to are the ends of buckets.
+// countsQuery is the query of GET /v1/authorizations/counts. from is the start of the first bucket, and to is
+// the end of the last one.
 type countsQuery struct {
 	by       storage.CountedBy
 	step     time.Duration
@@ -89,8 +90,8 @@ func (s *Server) countsQuery(r *request) (c countsQuery, err error) {
 	return c, nil
 }
 
-// counts answers with how many decisions there are in each hour or day. The numbers of a bound key
-// are those of its rows.
+// counts answers with the number of decisions in each hour or day. For a bound key it counts only the rows
+// that the key may read.
 func (s *Server) counts(r *request) error {
 	q, err := s.countsQuery(r)
 	if err != nil {
@@ -113,7 +114,8 @@ func (s *Server) counts(r *request) error {
 	return r.ok(countsBody{t.buckets()})
 }
 
-// countRows counts the rows that a bound key may read, one after another.
+// countRows counts the rows that a bound key may read. It reads them all, because the store does not count
+// by key.
 func (s *Server) countRows(r *request, of *rowsOf, t *tally) error {
 	f := storage.Filter{From: t.q.from, To: t.q.to}
 	of.narrow(&f)
@@ -143,7 +145,7 @@ func tooMany(why string) error {
 	return invalid("from", "selects more than can be counted at once, because %s: ask for a shorter range", why)
 }
 
-// tally has the numbers of each value in each bucket.
+// tally has the number of decisions with each value in each bucket.
 type tally struct {
 	q       countsQuery
 	byValue map[string]*counted
@@ -153,7 +155,7 @@ type tally struct {
 type counted struct {
 	value string
 	total int64
-	at    map[int]int64 // by bucket
+	at    map[int]int64 // by index of the bucket
 }
 
 func (t *tally) add(c storage.Count) error {
@@ -181,7 +183,8 @@ func (t *tally) count(value string, at time.Time, n int64) {
 	c.at[int(at.Sub(t.q.from)/t.q.step)] += n
 }
 
-// buckets returns all buckets, the first one first. They name the values with the greatest totals.
+// buckets returns all buckets in order. They name the maxCounted values with the greatest totals over all
+// buckets.
 func (t *tally) buckets() []countsAt {
 	all := make([]countsAt, t.q.to.Sub(t.q.from)/t.q.step)
 	for i := range all {
@@ -193,7 +196,7 @@ func (t *tally) buckets() []countsAt {
 	for i, c := range byTotal {
 		for at, n := range c.at {
 			switch {
-			case n == 0: // given back
+			case n == 0: // all were removed from the counts again
 			case i < maxCounted:
 				all[at].Counts[c.value] = n
 			default:

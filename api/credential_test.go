@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestCredential_TellsWhatItMayDo asks with an operator's token and with keys: a plain one, one
-// without any scope that a route wants, one that is bound, and one that was revoked.
+// TestCredential_TellsWhatItMayDo asks with an operator's token and with four keys: a plain key, a key
+// without any scope that a route wants, a bound key and a revoked key.
 func TestCredential_TellsWhatItMayDo(t *testing.T) {
 	h := start(t)
 	h.register(acme)

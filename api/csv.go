@@ -24,10 +24,10 @@ import (
 //	findings, left_out
 //
 // A member that a row lacks has an empty cell. Lists are joined by "; ". The metadata is a JSON
-// object, and the findings are a JSON array. Only the audit mode full stores the metadata and what was sent.
-// Times are RFC 3339 in UTC, with two exceptions:
-// issued_at has the form that the intent had, and receipt_exp is Unix seconds. The columns from
-// outcome to recorded_at describe the settlement of the action.
+// object, and the findings are a JSON array. Only the audit mode full fills metadata and the columns
+// whose names begin with sent_. Times are RFC 3339 in UTC, with two exceptions: issued_at has the form
+// that the intent had, and receipt_exp is Unix seconds. The columns from outcome to recorded_at
+// describe the settlement of the action.
 //
 // A text that a spreadsheet would run as a formula gets a leading apostrophe. Such a text begins
 // with = + - @ (or their full-width forms), a tab or a line break, possibly after white space and

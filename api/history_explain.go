@@ -103,7 +103,7 @@ func (s *Server) led(stood *decision.Stood, input *engine.Input, rec *engine.Rec
 	return nil
 }
 
-// recordedIn returns what a row says of its decision. lacking names what is not known any more.
+// recordedIn returns the decision and the findings of a row. lacking names the facts that are no longer known.
 func recordedIn(record *storage.Record, lacking []string) engine.Recorded {
 	rec := engine.Recorded{Decision: record.Decision, Lacking: lacking}
 	for i, reason := range record.Reasons {

@@ -121,8 +121,8 @@ func (d *pastDay) intent() obj {
 }
 
 // TestAuthorization_ExplainedAsOfItsDay explains some hundred decisions after every rule, list, library and
-// policy has changed. Each explanation must be that of a simulation on its day. What the row lacks may be
-// unknown, but must not be another.
+// policy has changed. Each explanation must equal a simulation on the day of the decision. A part that reads
+// something the row lacks may be unknown, but must not differ.
 func TestAuthorization_ExplainedAsOfItsDay(t *testing.T) {
 	for _, mode := range []ledger.Mode{ledger.Minimal, ledger.Full} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -204,7 +204,7 @@ func wantPart(t *testing.T, want, got *engine.Explanation) {
 	}
 }
 
-// wantExplained checks the decision and what is unknown of a row's explanation.
+// wantExplained checks the decision and the unknown members of a row's explanation.
 func (h *harness) wantExplained(decisionID string, decision engine.Decision, unknown ...string) *engine.Explanation {
 	h.t.Helper()
 	row := h.explain(h.operator(acme), decisionID)
@@ -270,8 +270,8 @@ type noChains struct{ storage.Store }
 
 func (noChains) Chains(context.Context, func(receipt.Chain) error) error { return nil }
 
-// TestAuthorization_ExplainedOfAnotherStore checks that the rules are unknown of a row that another store
-// has decided: its revisions are not those of this store.
+// TestAuthorization_ExplainedOfAnotherStore checks that the rules are unknown if another store has decided
+// the row. The revisions in such a row mean nothing in this store.
 func TestAuthorization_ExplainedOfAnotherStore(t *testing.T) {
 	h := start(t, func(c *setup) { c.Service.Store = noChains{c.Service.Store} })
 	h.register(acme)

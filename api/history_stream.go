@@ -24,14 +24,14 @@ const (
 	alive = 15 * time.Second
 	// recheck is how long a stream may outlive its credential. Before each event it is checked anyway.
 	recheck = time.Second
-	// cutOff is how long a reader may take for what is being sent when the server stops.
+	// cutOff bounds the write that is under way when the server stops.
 	cutOff = time.Second
-	// keptBuffer is the size up to which a stream keeps the memory of what it has sent.
+	// keptBuffer is the size of the largest buffer that a stream uses again.
 	keptBuffer = 64 << 10
 )
 
-// streamAuthorizations sends the rows of the history as server-sent events as they are decided. See
-// package stream for what a reader can rely on.
+// streamAuthorizations sends the rows of the history as server-sent events as they are decided. Package
+// stream says what a reader can rely on.
 func (s *Server) streamAuthorizations(r *request) error {
 	var at stream.Place
 	if r.lastEventID != "" {
@@ -208,8 +208,8 @@ func (b *streamBody) wait() error {
 	return nil
 }
 
-// catchUp reads a part of what the viewer has missed. It takes a slot for it, as an export does for a
-// page.
+// catchUp reads some of the rows that the viewer has missed. It takes a slot for them, as an export does
+// for a page.
 func (b *streamBody) catchUp() (err error) {
 	if b.live {
 		return nil

@@ -100,7 +100,7 @@ func (h *harness) stream(token, query, lastID string) *streamReader {
 	return s
 }
 
-// next returns the next row, or what was skipped.
+// next returns the row or the skipped rows of the next event.
 func (s *streamReader) next() (row *storage.Record, skipped *stream.Skipped) {
 	s.t.Helper()
 	select {

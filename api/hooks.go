@@ -54,8 +54,8 @@ func answerHook(r *request, in *evaluateBody, out ledger.Outcome, held string) t
 	return toolcall.ClaudeAnswer{}
 }
 
-// usedBefore reports whether out repeats the decision that used the approval of in. Whoever got it first has acted on
-// it.
+// usedBefore reports whether out repeats the decision that used the approval of in. The caller that got this decision
+// first has acted on it.
 func usedBefore(in *evaluateBody, out ledger.Outcome) bool {
 	return in.ApprovalID != "" && out.Replayed
 }
@@ -90,7 +90,7 @@ func (s *Server) toolIntent(r *request) (*evaluateBody, error) {
 }
 
 // asBefore gives an intent the time and the approval of the row that decided it before, if there is
-// one. Another call under its id is a conflict all the same: the digests differ.
+// one. Another call under the same id is still a conflict, because its digest differs.
 func (s *Server) asBefore(r *request, in *evaluateBody) error {
 	row, err := s.before(r, in.Intent.IntentID)
 	if row == nil {
@@ -103,7 +103,7 @@ func (s *Server) asBefore(r *request, in *evaluateBody) error {
 	return nil
 }
 
-// before returns the row that decided an intent before, or nil if there is none.
+// before returns the row that decided an intent before, or nil if the intent was not decided yet.
 func (s *Server) before(r *request, intentID string) (*storage.Record, error) {
 	defer condition.Paused(&r.slot)()
 	row, err := s.store.Decided(r.ctx, r.who.org, intentID, "")

@@ -175,7 +175,7 @@ func TestLibraries_AreInForceAtOnce(t *testing.T) {
 }
 
 // TestLibraries_RaceWithRules stores and deletes a library while rules that import it are created and
-// changed. Whatever comes first, every stored rule compiles with the stored libraries.
+// changed. In every order, each stored rule must compile with the stored libraries.
 func TestLibraries_RaceWithRules(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

@@ -64,7 +64,7 @@ type Config struct {
 	Scrub approval.Scrubber
 	// Metrics is the registry in which the Service registers its metrics.
 	Metrics prometheus.Registerer
-	// Tracer makes spans of the steps of decisions: load, decide and commit. If it is nil, there are none.
+	// Tracer makes spans of the steps of decisions: load, decide and commit. If it is nil, no spans are made.
 	Tracer trace.Tracer
 	// Log gets the records that operators must know of. If Log is nil, they are discarded.
 	Log *slog.Logger

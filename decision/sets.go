@@ -161,8 +161,8 @@ func (s *Sets) compileRules(
 	return earlier.Update(rules, o)
 }
 
-// librariesOf returns the compiled libraries. It takes those of an earlier set if none has changed, so
-// that the rules that import them stay compiled, too.
+// librariesOf returns the compiled libraries. If no library has changed since an earlier set, it returns
+// the set's libraries, so that the rules that import them stay compiled, too.
 func (s *Sets) librariesOf(earlier *engine.RuleSet, docs []engine.Library) engine.Libraries {
 	if earlier != nil && earlier.Libraries() != nil &&
 		slices.EqualFunc(earlier.Libraries().Documents(), docs, func(a, b engine.Library) bool {

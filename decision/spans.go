@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// span starts a span of a step of a decision. Without a tracer it does nothing. A span has no attribute:
-// those of the request's span say which decision it was.
+// span starts a span of a step of a decision. Without a tracer it does nothing. A span has no attributes,
+// because the request's span says which decision it was.
 func (s *Service) span(ctx context.Context, step string) (context.Context, trace.Span) {
 	if s.cfg.Tracer == nil {
 		return ctx, noop.Span{}

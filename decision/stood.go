@@ -55,8 +55,8 @@ func (s *Service) Stood(
 	return stood, s.sessionThen(ctx, r, &stood)
 }
 
-// decidedHere reports whether this store decided a row. The revisions in a row are those of the store
-// that decided it.
+// decidedHere reports whether this store decided a row. The revisions in a row have a meaning only in the
+// store that decided it.
 func (s *Service) decidedHere(ctx context.Context, r *storage.Record) (own bool, err error) {
 	chain, err := r.Receipt.Inclusion().Chain()
 	if err != nil {

@@ -22,8 +22,8 @@ func (n AgentNames) Key() string {
 	return FoldID(cmp.Or(n.ExternalID, n.ID, n.Sent))
 }
 
-// Keyed returns the name whose folded form is the key. It is the name in the intent, unless the
-// intent uses another name than that of the key.
+// Keyed returns the name whose folded form is the key. If the name in the intent has this form, Keyed
+// returns it as the intent spells it.
 func (n AgentNames) Keyed() string {
 	name := cmp.Or(n.ExternalID, n.ID, n.Sent)
 	if n.Sent != name && FoldID(n.Sent) == FoldID(name) {

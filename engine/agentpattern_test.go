@@ -13,8 +13,8 @@ func pattern(t testing.TB, text string) *AgentPattern {
 	return p
 }
 
-// TestAgentPattern_Folded checks that a folded pattern matches the keys of what the pattern matches,
-// and that folding makes no wildcard.
+// TestAgentPattern_Folded checks that a folded pattern matches the key of each name that the pattern
+// matches, and that folding makes no wildcard.
 func TestAgentPattern_Folded(t *testing.T) {
 	for text, tt := range map[string]struct{ yes, no string }{
 		"Team-A/*": {"team-a/x", "team-b/x"}, "Bot": {"bot", "Bot"}, "*": {"x", ""}, "ｂ*": {"bot", "cot"}, "a＊": {"a＊", "ab"},

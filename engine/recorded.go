@@ -8,7 +8,7 @@ import (
 	"writ/engine/condition"
 )
 
-// Recorded is what a row of the history says of a decision whose inputs are only partly known.
+// Recorded has the facts of a row of the history about a decision whose inputs are only partly known.
 type Recorded struct {
 	Decision Decision
 	// Findings are the findings of the decision.
@@ -17,22 +17,25 @@ type Recorded struct {
 	// an approval or a batch replaced them.
 	Overruled bool
 	// Unknown names the members of the intent that are not known, as [condition.LeafReads] names them.
-	// The intent must have the unknown metadata values as empty texts.
+	// The intent must have an empty text for each unknown metadata value.
 	Unknown []string
-	// Lacking names what else is not known, such as "rules". The explanation names all of it.
+	// Lacking names other unknown facts, such as "rules". The explanation names all of them.
 	Lacking []string
 }
 
-// ErrOtherwise means that the policy and the rules do not lead to what was recorded.
+// ErrOtherwise means that the policy and the rules do not lead to the recorded decision.
 var ErrOtherwise = errors.New("the policy and the rules do not lead to the recorded decision")
 
-// ExplainRecorded records in in.Trace how p and rs led to a decision that was made earlier, from what is
-// known of its intent. What the row says decides: a check fails if the row has its finding, and a rule
-// that asks or denies above the rule that decided did not match. A leaf that reads what is not known is
-// [Undetermined], and so is a rule whose verdict nothing tells. The trace names what it lacks in Unknown.
+// ExplainRecorded records in in.Trace how p and rs led to an earlier decision, from the known part of its
+// intent. The findings of the row tell the results that the known part does not:
 //
-// The error is [ErrOtherwise] if something that is known contradicts the row, for example because an
-// external core decided.
+//   - A check that reads an unknown member has failed if the row has its finding.
+//   - A rule that asks or denies did not match if a rule below it decided.
+//   - A leaf that reads an unknown member is [Undetermined]. So is a rule whose verdict neither the known
+//     part nor the row tells.
+//
+// The trace names the unknown members and facts in Unknown. The error is [ErrOtherwise] if the known part
+// contradicts the row, for example because an external core decided.
 func ExplainRecorded(p *Policy, rs *RuleSet, in *Input, rec Recorded) error {
 	t := in.Trace
 	if result := Evaluate(p, rs, in); result.Err != nil {
@@ -66,11 +69,11 @@ type recorded struct {
 	Recorded
 	trace   *Trace
 	kept    []string        // the metadata keys that are known
-	lacking map[string]bool // the unknown members that something reads
+	lacking map[string]bool // the unknown members that a check or a rule reads
 	found   int             // how many of Findings are accounted for
 }
 
-// lacks reports whether one of members is unknown, and notes it.
+// lacks reports whether one of members is unknown. It adds the unknown ones to x.lacking.
 func (x *recorded) lacks(members ...string) (some bool) {
 	for _, m := range members {
 		if slices.Contains(x.Unknown, m) {
@@ -80,7 +83,8 @@ func (x *recorded) lacks(members ...string) (some bool) {
 	return some
 }
 
-// check sets the result of a check to what the row says.
+// check compares the result of a check with the row's findings. If the check reads an unknown member, the
+// findings set its result.
 func (x *recorded) check(c *Checked) error {
 	switch c.Field {
 	case fieldAgentID, fieldSessionAgent:
@@ -117,7 +121,7 @@ func (x *recorded) has(code Code) bool {
 	return slices.ContainsFunc(x.Findings, func(f Finding) bool { return f.Code == code })
 }
 
-// rules sets the verdict of each rule, in deciding order, as [RuleSet.decide] came to it.
+// rules sets the verdicts of the rules in the order of [RuleSet.decide].
 func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
 	for i := range x.Findings {
 		switch f := &x.Findings[i]; f.Code {
@@ -145,7 +149,8 @@ func (x *recorded) rules(p *Policy, rs *RuleSet, in *Input) error {
 	e.lists = rs.lists
 	e.SetLists(rs.lists)
 	e.Work = condition.NewWork(in.Turn, in.Ended)
-	// doubt says that a rule above may have ended the search.
+	// open says that the search for a match goes on. unsure says that a rule above asks for approval because
+	// of an error. doubt says that a rule above may have ended the search.
 	open, unsure, doubt := true, false, false
 	last := -1 // the last rule with a finding
 	for i := range x.trace.Rules {
@@ -201,7 +206,7 @@ func (x *recorded) messages(c *CompiledRule) (n int) {
 	return n
 }
 
-// findingOf returns the finding of a rule, or nil.
+// findingOf returns the finding of a rule, or nil. It ignores the findings of messages.
 func (x *recorded) findingOf(c *CompiledRule) *Finding {
 	for i := range x.Findings {
 		f := &x.Findings[i]
@@ -213,9 +218,10 @@ func (x *recorded) findingOf(c *CompiledRule) *Finding {
 	return nil
 }
 
-// settle sets the verdict of a rule to what the row says, if that tells more than the evaluation. finding
-// is the rule's finding, or nil. above says that a rule below it decided, or none. unsure says that a
-// rule above it asks for approval because of an error.
+// settle sets the verdict of a rule by the row, if the evaluation could not. finding is the rule's finding,
+// or nil. above says that it is above the last rule with a finding, or that no rule has one. unsure says
+// that a rule above it asks for approval because of an error. The error is [ErrOtherwise] if the evaluation
+// contradicts the row.
 func (a *Asked) settle(finding *Finding, above, unsure bool) error {
 	objects := a.Rule.outcome != Allow
 	switch {
@@ -234,7 +240,7 @@ func (a *Asked) settle(finding *Finding, above, unsure bool) error {
 	case above && a.Verdict == Matched, above && a.Verdict == Failed && objects && !unsure:
 		return ErrOtherwise
 	case above && a.Verdict == Undetermined && (a.Rule.outcome == Deny || objects && !unsure):
-		a.Verdict = NotMatched // it would have a finding
+		a.Verdict = NotMatched // otherwise the row would have its finding
 	}
 	return nil
 }
@@ -263,7 +269,7 @@ func (x *recorded) ask(e *evaluation, i int) {
 		x.trace.ruled(i, ok, err)
 		a.askLeaves(e)
 		if err != nil && condition.CauseOf(err) == condition.CauseWork {
-			a.Verdict, a.Err = Undetermined, nil // the conditions were not the same together
+			a.Verdict, a.Err = Undetermined, nil // other conditions shared the budget when it was decided
 		}
 		return
 	}
@@ -277,7 +283,8 @@ func (x *recorded) ask(e *evaluation, i int) {
 			a.Leaves[n] = Leaf{Verdict: Undetermined}
 		}
 	}
-	// The leaves are those of one reading and of one name. Others may have another value.
+	// The leaves were evaluated for one reading of the resource and one name of the agent. For others they
+	// may have other values.
 	one := !a.Rule.readsAgent || len(e.Names().Called()) == 1
 	if a.Rule.readsResource {
 		one = one && e.Readings().Len(a.Rule.outcome.Side()) == 1

@@ -28,7 +28,7 @@ type Options struct {
 	// CompileLibraries compiles the libraries of an organization. Its error is a *[condition.Error]
 	// whose files are named as [Library.File] names them. If it is nil, there are no libraries.
 	CompileLibraries func([]Library) (Libraries, error)
-	// Libraries has the libraries that conditions in Rego may import. If it is nil, there are none.
+	// Libraries has the libraries that conditions in Rego may import. If it is nil, they may import none.
 	Libraries Libraries
 	// Lists has the lists that conditions may use.
 	Lists condition.Lists

@@ -144,7 +144,7 @@ type sandboxed struct {
 	size     int
 	items    bool // whether it calls writ.items
 	reads    engine.RegoReads
-	// from has the libraries. libraries has the names of those that the condition uses.
+	// from has all libraries. libraries names the libraries that the condition uses.
 	from      *Libraries
 	libraries []string
 	// messages has the rules of its set of messages. reason is the type of the messages.

@@ -20,10 +20,11 @@ import (
 //	startswith(input.intent.action_type, "db.")
 //	glob.match("db.*", ["."], input.intent.action_type)
 //
-// A line that is negated or has a `with`, and a line inside of a comprehension, an `every` or
-// another rule is none. A condition with an `else` or a default that is true has no demands.
+// A line that is negated or has a `with` is not a demand. Neither is a line inside of a comprehension, an
+// `every` or another rule. A condition with an `else` or with a default that is true has no demands.
 
-// readsOf says what the compiled rules of a condition read. It must run before guards are added.
+// readsOf returns what the compiled rules of a condition read. It must run before guards are added to the
+// rules.
 func readsOf(c *ast.Compiler, rules []*ast.Rule) engine.RegoReads {
 	reads := engine.RegoReads{Demands: demandsOf(c, rules)}
 	for _, m := range c.Modules {
@@ -32,7 +33,7 @@ func readsOf(c *ast.Compiler, rules []*ast.Rule) engine.RegoReads {
 	return reads
 }
 
-// addReads adds what the rules of a compiled module read.
+// addReads adds the reads of a compiled module's rules.
 func addReads(reads *engine.RegoReads, m *ast.Module) {
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {
@@ -62,7 +63,7 @@ func mayRead(ref ast.Ref, id condition.FieldID) bool {
 	}
 	for i, name := range strings.Split(condition.FieldOf(id).Path(), ".") {
 		if i+1 == len(ref) {
-			return true // the whole of which the field is a part
+			return true // ref reads an object that has the field
 		}
 		if s, constant := ref[i+1].Value.(ast.String); constant && string(s) != name {
 			return false
@@ -96,7 +97,7 @@ func demandsOf(c *ast.Compiler, rules []*ast.Rule) (common []condition.Demand) {
 // demander finds the demands of one body.
 type demander struct {
 	compiler *ast.Compiler
-	// terms has a term for each variable that a line of the body makes equal to it.
+	// terms has the term to which a line of the body makes a variable equal, by variable.
 	terms map[ast.Var]*ast.Term
 }
 
@@ -163,10 +164,10 @@ func (d *demander) line(e *ast.Expr) (demand condition.Demand, ok bool) {
 	return demand, ok && !slices.Contains(demand.Prefixes, "")
 }
 
-// globSigns has the characters that may stand for something else in a glob.
+// globSigns has the characters that may have a special meaning in a glob.
 const globSigns = `*?[]{}\\!,`
 
-// glob adds what a text must be, or begin with, for a pattern to match it.
+// glob adds the values and prefixes of the texts that a pattern can match.
 func (d *demander) glob(demand *condition.Demand, pattern *ast.Term) bool {
 	texts, ok := d.texts(pattern)
 	for _, s := range texts {
@@ -179,7 +180,7 @@ func (d *demander) glob(demand *condition.Demand, pattern *ast.Term) bool {
 	return ok
 }
 
-// lookUp returns the demand of a reference into a constant set or object by a text of the input.
+// lookUp returns the demand of a line that looks up a text of the input in a constant set or object.
 func (d *demander) lookUp(t *ast.Term) (demand condition.Demand, ok bool) {
 	base, path := d.resolved(t)
 	if len(path) != 1 {
@@ -200,7 +201,7 @@ func (d *demander) lookUp(t *ast.Term) (demand condition.Demand, ok bool) {
 	return demand, ok
 }
 
-// field returns the field whose text t is.
+// field returns the field of the input whose text t reads.
 func (d *demander) field(t *ast.Term) (condition.Field, bool) {
 	base, path := d.resolved(t)
 	if !base.Equal(ast.InputRootDocument) {
@@ -217,7 +218,7 @@ func (d *demander) field(t *ast.Term) (condition.Field, bool) {
 	return f, ok && textReader(f) != nil
 }
 
-// texts returns the texts of which t is one: a constant, or a part of a constant list.
+// texts returns all texts that t can be. t is a constant or an element of a constant list.
 func (d *demander) texts(t *ast.Term) ([]string, bool) {
 	base, path := d.resolved(t)
 	switch len(path) {
@@ -229,7 +230,7 @@ func (d *demander) texts(t *ast.Term) ([]string, bool) {
 	return nil, false
 }
 
-// elements returns the texts in t, a constant list.
+// elements returns the texts in t, which is a constant list.
 func (d *demander) elements(t *ast.Term) ([]string, bool) {
 	base, path := d.resolved(t)
 	if len(path) > 0 {
@@ -238,7 +239,8 @@ func (d *demander) elements(t *ast.Term) ([]string, bool) {
 	return textsIn(elementsOf(base))
 }
 
-// elementsOf returns the elements of a constant list, or else a term that is no text.
+// elementsOf returns the elements of a constant list. For any other term it returns a null, which is no
+// text.
 func elementsOf(t *ast.Term) (terms []*ast.Term) {
 	add := func(t *ast.Term) { terms = append(terms, t) }
 	switch v := t.Value.(type) {
@@ -254,7 +256,7 @@ func elementsOf(t *ast.Term) (terms []*ast.Term) {
 	return terms
 }
 
-// textsIn returns terms as texts. It reports false if one is none.
+// textsIn returns terms as texts. It reports false if one of them is not a text.
 func textsIn(terms []*ast.Term) ([]string, bool) {
 	texts := make([]string, len(terms))
 	for i, t := range terms {
@@ -267,8 +269,8 @@ func textsIn(terms []*ast.Term) ([]string, bool) {
 	return texts, true
 }
 
-// resolved returns t as a base and the path into it. The base is the input, a constant, or a term
-// that is neither.
+// resolved returns t as a base and the path into it. The base is the input or a constant, unless t cannot
+// be resolved.
 func (d *demander) resolved(t *ast.Term) (base *ast.Term, path []*ast.Term) {
 	for range maxNames {
 		switch v := t.Value.(type) {
@@ -292,8 +294,8 @@ func (d *demander) resolved(t *ast.Term) (base *ast.Term, path []*ast.Term) {
 	return t, path
 }
 
-// constant returns the constant that a rule of the module has, and the rest of a path that begins
-// with the rule.
+// constant returns the constant that a rule at the beginning of ref names, and the path into it: the rest
+// of ref, and then path. If no such rule exists, it returns ref and path.
 func (d *demander) constant(ref ast.Ref, path []*ast.Term) (base *ast.Term, rest []*ast.Term) {
 	for n := 2; n <= len(ref); n++ {
 		rules := d.compiler.GetRulesExact(ref[:n])
@@ -305,7 +307,7 @@ func (d *demander) constant(ref ast.Ref, path []*ast.Term) (base *ast.Term, rest
 	return ast.NewTerm(ref), path
 }
 
-// isConstant reports whether a rule is only a name of a constant.
+// isConstant reports whether a rule only gives a name to a constant.
 func isConstant(r *ast.Rule) bool {
 	h := r.Head
 	return !r.Default && r.Else == nil && len(h.Args) == 0 && h.Key == nil && h.Value != nil &&
@@ -318,8 +320,8 @@ func isTrue(e *ast.Expr) bool {
 	return ok && t.Value.Compare(ast.Boolean(true)) == 0
 }
 
-// meets reports whether an input meets all demands of the condition. It charges for the comparisons,
-// but finishes even if there are no steps left: an input that does not meet a demand does not match.
+// meets reports whether an input meets all demands of the condition. It charges for the comparisons. It
+// does not stop when no steps are left, because an input that does not meet a demand does not match.
 func (c *sandboxed) meets(in *engine.RegoInput, work *condition.Work) bool {
 	for i := range c.reads.Demands {
 		d := &c.reads.Demands[i]
@@ -331,8 +333,8 @@ func (c *sandboxed) meets(in *engine.RegoInput, work *condition.Work) bool {
 	return true
 }
 
-// textReader returns a function that reads the text of a field from the input, and reports false if
-// the input lacks the field. It returns nil if no condition can read the field.
+// textReader returns a function that reads the text of a field from the input. The function reports false
+// if the input lacks the field. textReader returns nil if no demand can be about the field.
 func textReader(f condition.Field) func(in *engine.RegoInput, key string) (string, bool) {
 	if f.Kind != condition.Text {
 		return nil

@@ -133,7 +133,7 @@ func (l *Libraries) parse() (map[string]*ast.Module, error) {
 	return modules, found.Err()
 }
 
-// parseLibrary parses a module of a library. name is that of its file.
+// parseLibrary parses a module of a library. name is the name of its file.
 func parseLibrary(name, source string) (*ast.Module, error) {
 	if !packageClause.MatchString(source) {
 		return nil, refuse(ast.NewLocation(nil, name, 1, 1), "the file has no module: begin it with package %s",
@@ -142,7 +142,7 @@ func parseLibrary(name, source string) (*ast.Module, error) {
 	return ast.ParseModuleWithOpts(name, source, parserOptions())
 }
 
-// checkModule returns the mistakes in what a module of a library refers to.
+// checkModule returns an error for each reference that a module of a library must not have.
 func (l *Libraries) checkModule(m *ast.Module) error {
 	var found condition.Error
 	ast.WalkRefs(m, func(ref ast.Ref) bool {

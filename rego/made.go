@@ -165,7 +165,7 @@ func containsMatches(bctx topdown.BuiltinContext, args []*ast.Term, iter func(*a
 // errNetwork is the error of a call with something that is no network.
 var errNetwork = errors.New(ast.NetCIDRContainsMatches.Name + ": want a network, or a list that begins with one")
 
-// networks calls f with each network of an argument, and with what the result shows of it.
+// networks calls f with each network of an argument, and with the term that stands for it in the result.
 func networks(t *ast.Term, f func(network, index *ast.Term) error) error {
 	network := func(t, index *ast.Term) error {
 		if list, ok := t.Value.(*ast.Array); ok && list.Len() > 0 {

@@ -176,13 +176,13 @@ func (c *sandboxed) textsOf(r *ast.Rule, input ast.Value, left *budget) (map[str
 	return texts, err
 }
 
-// controls matches what a message does not have.
+// controls matches control characters. A message has none, because spoken replaces them.
 var controls = regexp.MustCompile(controlsExpression)
 
 const controlsExpression = `\p{Cc}+`
 
-// spoken returns a text in the form of messages, or "" if it is none. A message has one line and is
-// UTF-8.
+// spoken returns a text in the form of a message, or "" if the text is not UTF-8. A message has one line
+// and at most maxMessage characters.
 func spoken(s string) string {
 	if !utf8.ValidString(s) {
 		return ""

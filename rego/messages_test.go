@@ -244,8 +244,8 @@ func TestMessages_AreRefused(t *testing.T) {
 	}
 }
 
-// TestLowerCore_MessagesHoldNothingOfTheIntent checks that a core, to which the intent is sent as it is,
-// has no message that could hold a text of it. A core must not have what a row does not keep.
+// TestLowerCore_MessagesHoldNothingOfTheIntent checks that a core has no message that could hold a text of
+// the intent. The core gets the intent as it is, and a row does not keep all of its texts.
 func TestLowerCore_MessagesHoldNothingOfTheIntent(t *testing.T) {
 	p := openPolicy()
 	rules := []engine.Rule{{ID: "r", Name: "r", IsActive: true, Action: `{"decision":"deny","reason":"no"}`,

@@ -14,7 +14,7 @@ import (
 // each byte of a built-in function's arguments and result. OPA asks the budget whether to go on
 // before each expression, but not within a function. So a condition calls its functions through
 // meters. A meter charges for the possible size of the result before the function runs, and for the
-// result afterwards. Guards charge for what is no call: see guard.go.
+// result afterwards. Guards charge for work outside of calls: see guard.go.
 
 // meterPrefix begins the name by which modules call a function through its meter.
 const meterPrefix = "metered."
@@ -70,9 +70,9 @@ func newMeters(c *ast.Compiler, l *Libraries, sources ...*ast.Module) *meters {
 	return m
 }
 
-// include adds the functions of libraries. The names of guards say all that they do, so that a guard
-// of a library is that of its callers. A metered function knows the patterns of its condition, so that
-// it is made here again.
+// include adds the functions of libraries. A guard's name says all that it does, so a library and its
+// callers can share guards. A metered function knows the patterns of its condition, so it is made again
+// here.
 func (m *meters) include(of *meters) {
 	if of == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"writ/internal/must"
 )
 
-// plainPieces are parts of resources near the borders of what is plain.
+// plainPieces are parts of resources that are just plain or just not plain.
 var plainPieces = []string{
 	"https://", "http://", "api.example.com", "h", ":8443", ":443", ":0", "/", "/v1", "?", "?a=b", "#", "@", " ", ".", "..", "a", "Z", "9",
 	":", "urn:", "ftp:", "k8s/prod", "payments", "%2e", ";", ",", "[0]", "{x}", "\\", "xn--", "-", "é", "\x7f", "\t",

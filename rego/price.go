@@ -131,7 +131,7 @@ func (r *reader) read(v ast.Value) bool {
 	return r.total > r.most
 }
 
-// comparing returns the price of comparing two values: that of the one that is read faster.
+// comparing returns the price of comparing two values: the price of reading the cheaper one.
 func comparing(a, b ast.Value, most int) int {
 	if ast.IsScalar(b) {
 		a, b = b, a

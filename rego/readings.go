@@ -89,8 +89,8 @@ func readersList(readers resource.Reader) string {
 	return strings.Join(names, ", ")
 }
 
-// readingsOfResource defines the check that the readings of the resource are complete. If there are none,
-// as in a plain OPA, and the resource is not plain, the decision is deny.
+// readingsOfResource defines the check that the readings of the resource are complete. Without readings, as
+// in a plain OPA, a resource that is not plain is denied.
 func readingsOfResource() string {
 	return finding(engine.CodeResourceUnreadable, "not resource_read", "not readings_stale") + `
 

@@ -18,8 +18,8 @@ import (
 )
 
 // TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the
-// reference, which was written from the decisions alone. The findings of the engine are those of the
-// reference, in their order. It runs 2,000 cases. With WRIT_SOAK=1 it runs 100,000, with -short 400.
+// reference, which was written from the decisions alone. The engine and the reference must have the same
+// findings in the same order. It runs 2,000 cases. With WRIT_SOAK=1 it runs 100,000, with -short 400.
 func TestReference(t *testing.T) {
 	const seed, shards = 8, 8
 	n, share := 2000, 50
@@ -92,7 +92,7 @@ func (y *tally) compare(t *testing.T, c *reference.Case) {
 	}
 }
 
-// sameFinding compares a finding as data with that of the reference.
+// sameFinding compares a finding as data with a finding of the reference.
 func sameFinding(got engine.Finding, want reference.Finding) bool {
 	if string(got.Code) != want.Code || got.Outcome.String() != want.Outcome || got.RuleID != want.RuleID {
 		return false

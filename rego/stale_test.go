@@ -28,8 +28,8 @@ func union2(a, b *ast.Term) *ast.Term {
 	return ast.NewTerm(merged)
 }
 
-// TestLower_DecidesByNoStaleReadings changes the resource in the input of another intent. The
-// decision must be that of the changed intent, or deny.
+// TestLower_DecidesByNoStaleReadings changes the resource in the input of another intent. The module must
+// decide as for the changed intent, or deny.
 func TestLower_DecidesByNoStaleReadings(t *testing.T) {
 	count := map[string]int{}
 	for seed := range uint64(25) {
@@ -71,8 +71,8 @@ func TestLower_DecidesByNoStaleReadings(t *testing.T) {
 }
 
 // TestLower_DecidesByNothingStale changes members of the intent in an input that was derived offline.
-// The decision must be that of the changed intent, or deny, although rules read lists of metadata values,
-// names of the agent, counters and the time of the decision.
+// The module must decide as for the changed intent, or deny. Its rules read lists of metadata values, names
+// of the agent, counters and the time of the decision.
 func TestLower_DecidesByNothingStale(t *testing.T) {
 	count := map[string]int{}
 	for seed := range uint64(25) {

@@ -8,22 +8,25 @@ import (
 	"writ/engine/condition"
 )
 
-// A message of a rule must hold no value of the metadata, whatever the value passed through, and other
-// texts of the intent only as rows keep them: see messages.go. So it is known of each rule of a
-// compiled module which members of the intent its value could hold.
+// A message of a rule must hold no value of the metadata, even if the value passed through other rules or
+// functions. It may hold other texts of the intent only as rows keep them: see messages.go. So this
+// analysis finds which members of the intent the value of each rule of a compiled module could hold.
 //
-// The analysis takes too much for held rather than too little. If an expression reads a member, each of
-// its variables could hold the member: a unification, a call or a test could have chosen the value of
-// any of them by it. A call of a function reads what the function reads, and so does each rule that an
-// expression refers to with a `with`, because the `with` could make the rule choose. Otherwise a rule
-// holds only what its head holds: a constant in its head stays a constant, whatever its body compares.
-// The keys of the metadata are no values of it, and rows have them.
+// It may name a member that a value cannot hold, but must not miss one:
+//
+//   - If an expression reads a member, each variable of the expression could hold it. A unification, a
+//     call or a test could choose the variable's value by the member.
+//   - A call of a function reads all members that the function reads.
+//   - A reference to a rule holds the members that the rule's head holds. A constant in the head holds
+//     none, whatever the body compares. In an expression with a `with`, the reference reads all members
+//     that the rule reads, because the `with` could make the rule choose.
+//   - A key of the metadata counts as no member, because rows have the keys.
 
 // held is a set of members of the intent.
 type held uint8
 
-// The members. heldTexts has all other texts of the intent. The cost is no text, and rows have it as
-// it is.
+// The members. heldTexts stands for all other texts of the intent. The cost is not among them, because
+// rows keep it unchanged.
 const (
 	heldMetadata held = 1 << iota
 	heldResource
@@ -33,7 +36,7 @@ const (
 	heldAll = heldMetadata | heldResource | heldAgent | heldTexts
 )
 
-// membersHeld has the paths of members in the input.
+// membersHeld has the paths of each member in the input.
 var membersHeld = func() map[held][]ast.Ref {
 	paths := map[held][]ast.Ref{
 		heldMetadata: {metadataRef}, heldResource: {resourceRef},
@@ -78,8 +81,8 @@ type taint struct {
 	compiler *ast.Compiler
 	// guards are functions that only charge for values.
 	guards func(*ast.Expr) bool
-	// values has what the value of a rule could hold, and reads what its body could read. A rule that
-	// is being looked at has heldAll. OPA refuses recursion, so that nothing needs that.
+	// values has the members that the value of a rule could hold, and reads the members that the rule
+	// could read. A rule has heldAll while it is analysed. OPA refuses recursion, so this is never used.
 	values, reads map[*ast.Rule]held
 }
 
@@ -87,7 +90,7 @@ func newTaint(c *ast.Compiler, guards func(*ast.Expr) bool) *taint {
 	return &taint{compiler: c, guards: guards, values: make(map[*ast.Rule]held), reads: make(map[*ast.Rule]held)}
 }
 
-// value returns what the value of r could hold, or the values of its else rules.
+// value returns the members that the value of r or of one of its else rules could hold.
 func (t *taint) value(r *ast.Rule) held {
 	if of, known := t.values[r]; known {
 		return of
@@ -110,7 +113,7 @@ func (t *taint) value(r *ast.Rule) held {
 	return of
 }
 
-// readBy returns what the body and the head of r could read.
+// readBy returns the members that the body and the head of r could read.
 func (t *taint) readBy(r *ast.Rule) held {
 	if of, known := t.reads[r]; known {
 		return of
@@ -121,18 +124,18 @@ func (t *taint) readBy(r *ast.Rule) held {
 	return of
 }
 
-// tainted is one rule that is being looked at.
+// tainted is the analysis of one rule.
 type tainted struct {
 	*taint
-	// vars has what variables could hold. aliases has the variables that are only names of a part of
-	// the input.
+	// vars has the members that each variable could hold. aliases has the variables that only name a
+	// part of the input.
 	vars    map[ast.Var]held
 	aliases map[ast.Var]ast.Ref
 	// read is called with each variable that is read, unless it is nil.
 	read func(ast.Var)
 }
 
-// body returns what the variables in r could hold.
+// body returns the analysis of r, with the members that its variables could hold.
 func (t *taint) body(r *ast.Rule) *tainted {
 	b := &tainted{taint: t, vars: make(map[ast.Var]held), aliases: make(map[ast.Var]ast.Ref)}
 	for _, e := range r.Body {
@@ -189,7 +192,7 @@ func (b *tainted) resolved(ref ast.Ref) ast.Ref {
 	return ref
 }
 
-// byKey reports whether ref reads a value of the metadata by a variable.
+// byKey reports whether ref reads a value of the metadata and its key is a variable.
 func byKey(ref ast.Ref) bool {
 	if len(ref) != len(metadataRef)+1 || !ref.HasPrefix(metadataRef) {
 		return false
@@ -198,7 +201,7 @@ func byKey(ref ast.Ref) bool {
 	return isVar
 }
 
-// variables calls f with the variables of an expression, except those that are only keys of the
+// variables calls f with the variables of an expression. It leaves out uses of a variable as a key of the
 // metadata.
 func (b *tainted) variables(e *ast.Expr, f func(ast.Var)) {
 	var visitor *ast.GenericVisitor
@@ -216,7 +219,7 @@ func (b *tainted) variables(e *ast.Expr, f func(ast.Var)) {
 	visitor.Walk(e)
 }
 
-// eachOperand calls f with what a call gets, without its operator. It reports false if e is no call.
+// eachOperand calls f with each operand and each `with` of a call. It reports false if e is no call.
 func eachOperand(e *ast.Expr, f func(any)) bool {
 	if !e.IsCall() {
 		return false
@@ -230,7 +233,8 @@ func eachOperand(e *ast.Expr, f func(any)) bool {
 	return true
 }
 
-// holds returns what the parts of x could hold. with says that a `with` could change what rules see.
+// holds returns the members that the parts of x could hold. with says that a `with` could change the
+// documents that the rules in x read.
 func (b *tainted) holds(x any, with bool) (of held) {
 	var visitor *ast.GenericVisitor
 	visitor = ast.NewGenericVisitor(func(x any) bool {
@@ -262,7 +266,7 @@ func (b *tainted) holds(x any, with bool) (of held) {
 	return of
 }
 
-// operator returns what the result of a function could hold, without what its arguments hold.
+// operator returns the members that the result of a function could hold, not counting its arguments.
 func (b *tainted) operator(ref ast.Ref, with bool) held {
 	switch {
 	case ref.HasPrefix(ast.DefaultRootRef):
@@ -287,7 +291,7 @@ func (b *tainted) onlyKeys(e *ast.Expr) bool {
 	return false
 }
 
-// ref returns what the value at a reference could hold, without what its indexes hold.
+// ref returns the members that the value at a reference could hold, not counting its indexes.
 func (b *tainted) ref(ref ast.Ref, with bool) (of held) {
 	ref = b.resolved(ref)
 	v, _ := ref[0].Value.(ast.Var)

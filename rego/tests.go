@@ -127,7 +127,7 @@ func RunTests(
 
 // RunModuleTests runs the tests in files as `opa test` does. It tests modules of rules' conditions in
 // the packages that their authors gave them. A test may be in any package, and sees the modules and
-// the input that it gives. What [RunTests] says of functions, errors and results holds here, too.
+// the input that it gives. Functions, errors and results are as in [RunTests].
 func RunModuleTests(ctx context.Context, modules, files []File) ([]TestResult, error) {
 	tests, err := parseTests(files)
 	if err != nil {

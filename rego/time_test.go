@@ -41,8 +41,8 @@ func TestDecision_DecidedAt(t *testing.T) {
 	}
 }
 
-// TestDecision_DecidedAt_WithoutATimeNothingIsAllowed: a rule that reads the time denies if there is
-// none.
+// TestDecision_DecidedAt_WithoutATimeNothingIsAllowed: a rule that reads the time denies if the input has
+// no time.
 func TestDecision_DecidedAt_WithoutATimeNothingIsAllowed(t *testing.T) {
 	in := &engine.Input{Intent: evaluationInput().Intent, Agent: engine.AgentActive}
 	for _, doc := range []string{

@@ -10,7 +10,7 @@ import (
 // CountedBy is a member of the records by which a [Counter] counts them. Its values are stored.
 type CountedBy byte
 
-// The members by which records are counted. Rule and Code are those of the first finding that
+// The members by which records are counted. The rule and the code come from the first finding that
 // decides.
 const (
 	CountedByDecision CountedBy = 'd'
@@ -62,10 +62,9 @@ type Count struct {
 
 // Counter counts the records that a [Log] has appended and an [Importer] has imported.
 type Counter interface {
-	// Counts calls f with the numbers of org's records that were decided on a day from from on and
-	// before to, by their values. The sums of all numbers of a value must be those of a scan of the
-	// records at one moment. f may get several counts of one value and day, in any order, and
-	// numbers of an hour may be negative in one of them.
+	// Counts calls f with the numbers of org's records, by value, on each day d with from <= d < to. f
+	// may get several counts of one value and day, in any order, and an hour may be negative in one of
+	// them. Their sums must equal a scan of the records at one moment.
 	Counts(ctx context.Context, org string, by CountedBy, from, to Day, f func(Count) error) error
 }
 

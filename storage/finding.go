@@ -23,8 +23,8 @@ type Finding struct {
 	// RuleID and RuleRevision are the rule that decided and the revision of its document.
 	RuleID       string `json:"rule_id,omitzero"`
 	RuleRevision int64  `json:"rule_revision,omitzero"`
-	// Cause and Field are those of an [engine.Finding]. A metadata key in Field is scrubbed. Neither
-	// is ever a value.
+	// Cause and Field are as in [engine.Finding], but a metadata key in Field is scrubbed. Neither is
+	// ever a value.
 	Cause string `json:"cause,omitzero"`
 	Field string `json:"field,omitzero"`
 }

@@ -168,8 +168,8 @@ type Settlement struct {
 	// Unapproved says that the action was executed although the decision did not allow it.
 	// [Record.Settle] sets it. Such a settlement means that the caller does not enforce decisions.
 	Unapproved bool `json:"unapproved,omitzero"`
-	// Releases says that the settlement may lower the counts of rules. Whoever records it decides
-	// that, so it is stored: a window that is read again later must have the same count.
+	// Releases says that the settlement may lower the counts of rules. It depends on the credential that
+	// records the settlement, so it is stored: a window that is read again must have the same count.
 	Releases bool `json:"releases,omitzero"`
 	// Receipt proves the settlement. It is nil until the settlement is stored.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`

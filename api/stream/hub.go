@@ -47,7 +47,7 @@ type Hub struct {
 	open   map[*Viewer]bool
 }
 
-// audience are the live viewers of an organization. All have the heads that at has, or more.
+// audience has the live viewers of an organization. Each of them has come as far as at, or further.
 type audience struct {
 	at  Place
 	has map[*Viewer]bool
@@ -165,7 +165,7 @@ func (h *Hub) Renamed(org string) {
 	}
 }
 
-// join makes v live if it has seen all that the hub has read for its organization.
+// join makes v live if it has seen all heads that the hub has read for its organization.
 func (h *Hub) join(v *Viewer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -32,8 +32,9 @@ func (p Place) reaches(b Place) bool {
 	return true
 }
 
-// within returns p without what is after the ends of the chains. A store that has lost its last heads
-// signs others with the same sequences.
+// within returns p, moved back to the end of each chain that p is beyond. A store that has lost its last
+// heads signs other heads with their sequences, and the viewer has not seen those. Chains that the store
+// does not have are left out.
 func (p Place) within(tips []receipt.Chain) Place {
 	all := make(Place, len(tips))
 	for _, tip := range tips {
@@ -103,7 +104,7 @@ func ParsePlace(org, id string) (Place, error) {
 		}
 		p[chain], rest = At{heads, leaves}, rest[16+n+m:]
 	}
-	if p.ID(org) != id { // another version, organization or spelling
+	if p.ID(org) != id { // it has another version, organization or spelling
 		return nil, ErrBadPlace
 	}
 	return p, nil

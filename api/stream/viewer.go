@@ -15,9 +15,10 @@ import (
 const (
 	// PerSecond is how many rows a second become events.
 	PerSecond = 20
-	// queueRows is how many events a live viewer keeps that does not take them.
+	// queueRows is how many events wait for a live viewer that does not take them.
 	queueRows = 2 * PerSecond
-	// partRows and partHeads end a part of what was missed. A part has whole heads, so it may be longer.
+	// partRows and partHeads bound a part, which one call of CatchUp reads. A part has whole heads, so it may
+	// have more rows.
 	partRows  = 256
 	partHeads = 4096
 )
@@ -50,9 +51,9 @@ type Viewer struct {
 	mu     sync.Mutex
 	at     Place
 	events []Event
-	behind Skipped   // what was skipped after the last event
-	second time.Time // the begin of the second in which this many rows became events
-	in     int
+	behind Skipped   // the rows that were skipped after the last event
+	second time.Time // the begin of the current second
+	in     int       // how many rows have become events in it
 }
 
 // Select sets which rows v sees. It must be called once, before Events.
@@ -67,8 +68,8 @@ func (v *Viewer) Wake() <-chan struct{} { return v.wake }
 // Close ends v.
 func (v *Viewer) Close() { v.hub.leave(v) }
 
-// ID returns the id of the place after all events that were taken. It must not be called while there
-// are events.
+// ID returns the id of the place after all events that were taken. ok is false if events wait to be taken,
+// or if rows were skipped since the last event.
 func (v *Viewer) ID() (id string, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,8 +101,8 @@ func (v *Viewer) Take() []Event {
 	return events
 }
 
-// CatchUp reads a part of what v has missed. It returns true once nothing is missing. From then on
-// events come by themselves.
+// CatchUp reads some of the rows that v has missed. It returns true once v has them all. From then on the
+// hub adds the events.
 func (v *Viewer) CatchUp(ctx context.Context) (live bool, err error) {
 	if v.live = v.live || v.hub.join(v); v.live {
 		return true, nil
@@ -176,7 +177,7 @@ func (v *Viewer) head(chain [16]byte, head *storage.HeadRows, now time.Time) {
 		v.events = append(v.events, Event{ID: v.at.ID(v.org), Row: r})
 		v.hub.events.Inc()
 	}
-	// If v has had rows of this head before, it is not known which of these are removed.
+	// If v has had rows of this head before, they may be among the removed ones. Then no removed row is counted.
 	if removed := head.Count - len(head.Records); removed > 0 && at.Leaves == 0 {
 		v.skip(removed, time.Time{})
 	}
@@ -215,7 +216,7 @@ func (v *Viewer) skip(n int, decided time.Time) {
 	v.hub.skipped.Add(float64(n))
 }
 
-// tellSkipped adds an event for what was skipped since the last event, if anything was.
+// tellSkipped adds an event for the rows that were skipped since the last event, if there are any.
 func (v *Viewer) tellSkipped() {
 	if v.behind.Count == 0 {
 		return
@@ -225,7 +226,7 @@ func (v *Viewer) tellSkipped() {
 	v.events = append(v.events, Event{ID: v.at.ID(v.org), Skipped: &skipped})
 }
 
-// settle adds an event for what was skipped a while ago.
+// settle adds an event for skipped rows once the second in which they were skipped is over.
 func (v *Viewer) settle(now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -270,7 +270,7 @@ func pendingEvents(rows []*storage.Record) []storage.Event {
 	return events
 }
 
-// decisionData returns what an event says of a decision. name is the name of the decision's id.
+// decisionData returns the data of an event about a decision. name is the member that has the decision's id.
 func decisionData(r *storage.Record, name string) map[string]any {
 	data := map[string]any{
 		name: r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID,

@@ -15,7 +15,7 @@ import (
 	"writ/storage/storagetest"
 )
 
-// follow makes events of what a store of its own decides. It returns a function that decides.
+// follow makes events of the decisions of a new store. It returns a function that commits a decision to it.
 func (w *world) follow(most int) (decide func(org string, d engine.Decision, code engine.Code)) {
 	w.Helper()
 	store, writer := storagetest.NewMemory().Open(), storagetest.NewWriter()

@@ -74,8 +74,8 @@ func ofRules(test rego.File, rules []source) bool {
 	})
 }
 
-// regoTests reads the files with Rego tests in a policy's directory. It skips the tests of other
-// policies and those of the Rego files of rules.
+// regoTests reads the files with Rego tests in a policy's directory. It skips tests of other policies
+// and tests of the rules' own Rego files.
 func (l *Loader) regoTests(p source, rules []source) (files []rego.File, err error) {
 	beside, err := l.testsBeside(p.file)
 	if err != nil {

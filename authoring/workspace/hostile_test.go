@@ -297,8 +297,8 @@ func TestDecision_Documents_TheCLIFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// FuzzHostileServer pulls from a server that answers with any bytes. Whatever it answers, a pull
-// writes only policies, lists and rules below its directory, and what it writes can be read again.
+// FuzzHostileServer pulls from a server that answers with any bytes. The pull must write only policies,
+// lists and rules below its directory, and must be able to read them again.
 func FuzzHostileServer(f *testing.F) {
 	policy := strings.ReplaceAll(onePolicy, "ID", "0c0ffee0-0000-4000-8000-000000000001")
 	rule := `{"id":"0c0ffee0-0000-4000-8000-000000000002","name":"../x","condition":"{}","action":"{\"decision\":\"deny\"}","isActive":true}`

@@ -25,8 +25,8 @@ const (
 	librariesPath = "/v1/libraries"
 	// librariesDir is the directory of the libraries. OPA needs no flag to find their packages there.
 	librariesDir = "lib"
-	// recordName is the name of the file with what the server said of a library. Neither OPA nor writ
-	// reads it as a document.
+	// recordName is the name of the file with a library's [record]. Neither OPA nor writ reads it as a
+	// document.
 	recordName = ".pulled"
 )
 
@@ -39,7 +39,7 @@ type record struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// record returns the name of the file with what the server said of the library.
+// record returns the name of the file with the library's record.
 func (l *Local) record() string { return filepath.Join(l.dir, recordName) }
 
 // openLibraries reads and compiles the libraries of the directory. It returns options with which
@@ -119,8 +119,8 @@ func (s *Server) fetchLibraries(ctx context.Context, call Call) error {
 	return err
 }
 
-// checkLibraries returns an error if a library is not well-formed. A pull makes file names from its
-// name and those of its modules.
+// checkLibraries returns an error if a library is not well-formed. A pull makes file names from the names
+// of the library and of its modules.
 func (s *Server) checkLibraries() error {
 	names := make(map[string]bool)
 	for i := range s.libraries {
@@ -218,8 +218,8 @@ func (c *Change) pushLibrary(ctx context.Context, call Call) error {
 	return c.put(ctx, call, r, c.library)
 }
 
-// libraryFacts returns the files with what the server says of libraries, by name. If the record of a
-// library comes from another server, it stays.
+// libraryFacts returns the contents of the libraries' records, by file name. It leaves out a record that
+// came from another server, so that the record stays.
 func libraryFacts(all []Change) map[string]string {
 	files := make(map[string]string)
 	for _, c := range all {

@@ -90,8 +90,8 @@ type expression struct {
 }
 
 // reasons are the errors of an expression that name a metadata key. missing has the error of each key
-// that the expression names, by CEL's text of the error. notDecimal names a key only if the
-// expression compares the value of no other one with a number, else it is nil.
+// that the expression names, by CEL's text of the error. notDecimal names a key only if all comparisons
+// with numbers read that key.
 type reasons struct {
 	missing    map[string]*EvalError
 	notDecimal *EvalError

@@ -160,9 +160,9 @@ func writeReadings(b *strings.Builder, n *Node) {
 	fmt.Fprintf(b, "%s(%s, %s)", fnResource[n.Side], Quote(table[op].symbol), celConstants(n.Field, n.Values))
 }
 
-// fnElements cuts a metadata value into its elements. fnRead compares their readings, those of a
-// whole value, or the numbers of elements, by side. Only the CEL of match objects and trees calls
-// them.
+// fnElements cuts a metadata value into its elements. fnRead compares readings: of a whole value under
+// false, of an element under true. fnSize compares the number of elements. The last two have a function
+// for each side. Only the CEL of match objects and trees calls these functions.
 const fnElements = "elements"
 
 var fnRead = map[bool][]string{

@@ -101,7 +101,7 @@ func (g attacker) cel(depth int, vars []string) string {
 	return strings.NewReplacer("%[1]s", g.operand(vars), "%[2]s", g.operand(vars), "%[3]s", Quote(g.regex()), "%[4]s", Quote(g.glob()), "%[5]s", Quote(g.glob())).Replace(call)
 }
 
-// leaf returns what a match object expects of a text.
+// leaf returns the part of a match object that compares a text.
 func (g attacker) leaf(depth int) string {
 	texts := func() string { return Quote(g.text()) }
 	switch n := g.IntN(14); {

@@ -92,7 +92,7 @@ func expandBraces(pattern string) []string {
 }
 
 // braces returns the place of the first brace of p, and the places of its commas and of the brace
-// that closes it. Without closed braces there are none.
+// that closes it. If no brace is closed, cuts is nil.
 func braces(p string) (start int, cuts []int) {
 	depth := 0
 	for i := 0; i < len(p); i++ {

@@ -57,8 +57,9 @@ var hostPattern = regexp.MustCompile(`^((?:[A-Za-z0-9*{},_-]+\.)+)([A-Za-z]+)(?:
 var topLevels = strings.Fields("com net org edu gov mil int info biz io dev app cloud ai co eu uk de fr nl ch at es " +
 	"it be se no dk fi ie pl pt us ca au jp cn kr br example test invalid internal corp lan")
 
-// isHost reports whether a pattern looks like a host, or like a host with a path. The names of
-// images look alike, so hosts of registries are none. Nor is a package such as com.acme.app.
+// isHost reports whether a pattern looks like a host, or like a host with a path. It reports false for
+// the host of an image registry, because names of images have this form, and for the name of a package
+// such as com.acme.app.
 func isHost(pattern string) bool {
 	m := hostPattern.FindStringSubmatch(pattern)
 	if m == nil || !slices.Contains(topLevels, strings.ToLower(m[2])) {

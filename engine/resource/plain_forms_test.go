@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pieces are parts of resources near the borders of what is plain.
+// pieces are parts of resources that are just plain or just not plain.
 var pieces = []string{
 	"http", "https", "HTTP", "ws", "ftp", "file", "mailto", "tel", "urn", "arn", "S3", "git", ":", "://", ":/", "//",
 	"/", "/.", "/..", ".", "..", "?", "/?", "??", "#", "@", " ", "  ", "\\", "%2e", "%", ";", "&", "=", ",", "!", "~", "[0]",

@@ -188,8 +188,8 @@ func foldID(id string) string {
 	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(seen))))
 }
 
-// Registered returns the agent that the intent names: one of its names, folded, is the intent's. Of
-// several it is the one with the lowest id. It is nil if there is none.
+// Registered returns the agent that the intent names, or nil. One of the agent's names equals the name in
+// the intent when both are folded. If there are several such agents, it returns the one with the lowest id.
 func (c *Case) Registered() *Agent {
 	id := foldID(c.Intent.AgentID)
 	var found *Agent

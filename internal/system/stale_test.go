@@ -9,7 +9,7 @@ import (
 )
 
 // TestOPATest_DecidesByNoStaleReadings changes the resource of an exported intent in two ways, and derives
-// the input anew. A real `opa test` must decide by the new resource.
+// the input again. A real `opa test` must decide by the new resource.
 func TestOPATest_DecidesByNoStaleReadings(t *testing.T) {
 	opa := buildOPA(t)
 	out := t.TempDir()

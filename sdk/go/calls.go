@@ -86,7 +86,7 @@ func (c *Client) EvaluateAll(ctx context.Context, together bool, intents ...Inte
 	return results, nil
 }
 
-// Result is the decision about an intent of a batch, or the reason why there is none.
+// Result is the decision about an intent of a batch, or the error that prevented it.
 type Result struct {
 	Decision Decision
 	Err      error
@@ -118,7 +118,7 @@ type Credential struct {
 	PolicyID  string    `json:"policy_id"` // the policy of batches that name none, or empty
 }
 
-// Credential returns what the client's API key may do. Any key may ask, so that a program can check
+// Credential returns the credential of the client's API key. It needs no scope, so every program can check
 // its key when it starts.
 func (c *Client) Credential(ctx context.Context) (Credential, error) {
 	var own Credential

@@ -28,8 +28,8 @@ type Config struct {
 	AgentID  string // WRIT_AGENT_ID, for intents without an agent
 	// Timeout bounds a call with all its repetitions. The default is 2 seconds.
 	Timeout time.Duration
-	// Keys is the JWKS of the keys that the caller trusts. If it is set, an evaluation whose receipt
-	// does not verify with them is [ErrAnswer]. The server is not asked for its keys.
+	// Keys is a JWKS with the keys that the caller trusts. If it is set, the error of an evaluation whose
+	// receipt does not verify with them is [ErrAnswer]. Only [Client.Verify] asks the server for its keys.
 	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper
@@ -92,7 +92,7 @@ func New(c Config) (*Client, error) {
 type call struct {
 	method, path string
 	body         []byte
-	// repeats says that the request may be sent again: the server answers it as it did the first time.
+	// repeats says that the request may be sent again, because the server answers it in the same way.
 	repeats bool
 	// patience is added to the timeout, for a request that the server answers late on purpose.
 	patience time.Duration
@@ -102,7 +102,7 @@ type call struct {
 type answer struct {
 	status int
 	body   []byte
-	// replayed says that the intent was decided by an earlier request, which was not sent by this call.
+	// replayed says that the intent was decided by a request that another call has sent.
 	replayed bool
 }
 
@@ -131,8 +131,8 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	}
 }
 
-// once sends a request once. Beside an error it returns how long the server asks to wait before the
-// request is repeated, or a negative duration if it must not be repeated.
+// once sends a request once. With an error it returns how long to wait before the request is repeated, or
+// a negative duration if it must not be repeated.
 func (c *Client) once(ctx context.Context, r call) (answer, time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, c.config.URL+r.path, strings.NewReader(string(r.body)))
 	if err != nil {
@@ -201,7 +201,7 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// hidden is an error whose text does not have the API key.
+// hidden is an error with the API key removed from its text.
 type hidden struct {
 	error
 	text string

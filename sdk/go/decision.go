@@ -17,21 +17,22 @@ import (
 
 // Intent is an action that an agent wants to take. Action type and resource are required.
 type Intent struct {
-	// IntentID is a UUID of the caller's own. The server decides an intent once: the same intent sent
-	// again has the same decision. Without one the client makes a new one.
+	// IntentID is a UUID that the caller chooses. The server decides an intent once: the same intent sent
+	// again has the same decision. If it is empty, the client makes a new UUID.
 	IntentID   string `json:"intent_id"`
 	PolicyID   string `json:"policy_id"` // the default is Config.PolicyID
 	AgentID    string `json:"agent_id"`  // the default is Config.AgentID
 	ActionType string `json:"action_type"`
 	Resource   string `json:"resource"`
 	Cost       *Cost  `json:"cost,omitempty"`
-	// Metadata is what rules may look at. Keys that begin with "fact." are the statements of this
-	// program and not of the agent.
+	// Metadata has further facts for rules. Keys that begin with "fact." are statements of this program
+	// and not of the agent.
 	Metadata map[string]string `json:"metadata,omitempty"`
 	// IssuedAt is the time of the intent, in RFC 3339. The default is now, or 1970 if there is a Key.
 	IssuedAt string `json:"issued_at"`
-	// Key is the caller's own, such as an order's number. It makes the IntentID, so a caller that crashed
-	// and asks again gets the same decision. A repetition must have the same IssuedAt.
+	// Key is the caller's own key for the action, such as the number of an order. The client makes the
+	// IntentID from it, so a caller that crashed and asks again gets the same decision. A repetition must
+	// have the same IssuedAt.
 	Key string `json:"-"`
 	// SessionID is the session in which the agent acts, if it acts in one.
 	SessionID string `json:"session_id,omitempty"`
@@ -58,11 +59,11 @@ type Decision struct {
 	Intent  Intent   // as sent, with the members that the client filled in
 	ID      string   // the decision's id
 	Outcome string   // Allow, Deny or ApprovalRequired
-	Reasons []string // a sentence each, behind its code
+	Reasons []string // each is a code, a colon and a sentence
 	Receipt Receipt
 	// AuditDigest is the digest of the decision's row of the history, if the server says it.
 	AuditDigest string
-	// Replayed says that the intent was decided before.
+	// Replayed says that the intent was decided before this call.
 	Replayed bool
 
 	allowed bool
@@ -76,7 +77,7 @@ func (d Decision) Explain() string {
 	return fmt.Sprintf("%s (decision %s): %s", d.Outcome, d.ID, strings.Join(d.Reasons, "; "))
 }
 
-// Err returns nil for an allow, a [Denied] or a [Held].
+// Err returns nil for an allow. Otherwise it returns a [Denied] or a [Held].
 func (d Decision) Err() error {
 	switch {
 	case d.allowed:
@@ -87,8 +88,8 @@ func (d Decision) Err() error {
 	return &Denied{Decision: d}
 }
 
-// Evaluate asks for the decision about an intent. A deny and a hold are decisions that are not
-// allowed. If there is no decision, it returns an error: the action must not run.
+// Evaluate asks for the decision about an intent. For a deny or a hold it returns a decision that is not
+// allowed, and no error. An error means that there is no decision: the action must not run.
 func (c *Client) Evaluate(ctx context.Context, in Intent) (Decision, error) {
 	in, err := c.complete(in)
 	if err != nil {
@@ -97,8 +98,8 @@ func (c *Client) Evaluate(ctx context.Context, in Intent) (Decision, error) {
 	return c.evaluate(ctx, in, "")
 }
 
-// Require returns the decision if the action may run. Otherwise it returns a [Denied], a [Held] or
-// the reason why there is no decision.
+// Require returns the decision if the action may run. Otherwise the error is a [Denied], a [Held], or the
+// reason why there is no decision.
 func (c *Client) Require(ctx context.Context, in Intent) (Decision, error) {
 	d, err := c.Evaluate(ctx, in)
 	if err != nil {
@@ -134,7 +135,7 @@ func (in Intent) alone() Intent {
 	return in
 }
 
-// evaluate sends a complete intent, with the approval that it redeems, if any.
+// evaluate sends a complete intent. approval is the id of the approval to redeem, or empty.
 func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Decision, error) {
 	body, err := json.Marshal(struct {
 		PolicyID   string `json:"policy_id"`
@@ -188,10 +189,11 @@ func newUUID() string {
 	return textOf(b, 4)
 }
 
-// keyNamespace is the namespace of the ids that are made from keys. All clients have the same.
+// keyNamespace is the namespace of the ids that are made from keys. It is the same in the clients of all
+// languages.
 const keyNamespace = "\x6f\x1d\x2a\x4e\x9c\x1b\x5d\x0e\x8a\x57\x3c\x6b\x2f\x7e\x9d\x10"
 
-// keyed returns the id of an intent with a caller's own key (RFC 9562, version 5).
+// keyed returns the id of an intent that has a Key, as a UUID of version 5 (RFC 9562).
 func keyed(policyID, agentID, key string) string {
 	var name strings.Builder
 	e := json.NewEncoder(&name)

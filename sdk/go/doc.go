@@ -8,21 +8,21 @@
 //	}
 //	// the action runs here
 //
-// Require returns without an error for an allow alone. Evaluate also returns decisions that are not
-// allowed. A [Decision] is allowed only if the server answered 200 with approved: true and a receipt
-// that says allow and is in force. Every other answer, and every failure, is an error or a decision
-// whose Allowed is false. The zero Decision is not allowed.
+// Require returns an error unless the decision is an allow. Evaluate returns denied and held decisions
+// without an error. A [Decision] is allowed only if the server answered 200 with approved: true and a
+// receipt that says allow and has not expired. Every other answer, and every failure, is an error or a
+// decision whose Allowed is false. The zero Decision is not allowed.
 //
 // # Repeated requests
 //
-// A server decides an intent once. So Evaluate may safely repeat a request: it sends the same bytes at
-// most three times, if the connection fails or the server asks for it. It gives up after
-// [Config.Timeout] in all. Requests that create or change something are sent once. Redirects are not
+// A server decides an intent once, so Evaluate can safely repeat a request. If the connection fails or the
+// server asks for it, Evaluate sends the same bytes again, at most three times in all and within
+// [Config.Timeout]. Requests that create or change something else are sent once. Redirects are not
 // followed.
 //
 // # Held actions
 //
-// A decision of approval_required is a [Held] error of Require. Held.Wait waits for the verdict of an
-// approver and redeems the approval. The approval fits the same intent alone, so a program that waits
-// across a restart keeps the Held as JSON.
+// For a decision of approval_required, Require returns a [Held] error. [Client.Wait] waits for the verdict of
+// an approver and redeems the approval. The approval is good for the same intent alone, so a program that
+// waits across a restart keeps the Held as JSON.
 package writ

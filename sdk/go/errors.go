@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrAnswer means that an answer contradicts itself or is not the answer of a writ server. Nothing
-	// is allowed by it.
+	// ErrAnswer means that an answer contradicts itself or does not come from a writ server. It allows
+	// nothing.
 	ErrAnswer = errors.New("writ: the answer cannot be relied on")
 	// ErrExpired means that the receipt of an allow has expired. The decision must not be acted upon.
 	ErrExpired = errors.New("writ: the receipt has expired")
@@ -29,8 +29,8 @@ type Problem struct { //nolint:errname // RFC 9457's word
 	RequestID string `json:"request_id"`
 	// Errors names the members that were refused.
 	Errors []FieldError `json:"errors,omitempty"`
-	// Retryable says that the same request may be sent again. The client has repeated it already where
-	// that is safe.
+	// Retryable says that the same request may succeed later. If repeating it is safe, the client has done
+	// so already.
 	Retryable bool `json:"retryable"`
 }
 

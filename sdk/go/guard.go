@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Guard asks whether the action may run, runs act only if it may, and records the outcome. It returns
-// what act returns, or the error of [Client.Require]. A record that fails hides neither.
+// Guard asks whether the action may run, runs act only if it may, and records the outcome. It returns the
+// results of act, or the error of [Client.Require]. It ignores an error of recording.
 func Guard[T any](ctx context.Context, c *Client, in Intent, act func(context.Context) (T, error)) (T, error) {
 	d, err := c.Require(ctx, in)
 	return guarded(ctx, c, d, err, act)
@@ -53,10 +53,13 @@ func guarded[T any](
 	return v, err
 }
 
-// Middleware returns a middleware that lets a request through only if its intent is allowed. Otherwise
-// the answer is a problem document: 403 for a deny, 403 with the id of the approval in X-Writ-Approval
-// for a hold, and 503 if there is no decision. intent makes the intent of a request. If intent returns
-// an error, the answer is 400.
+// Middleware returns a middleware that lets a request through only if its intent is allowed. intent makes
+// the intent of a request. Otherwise the answer is a problem document:
+//
+//   - 400 if intent returns an error
+//   - 403 for a deny
+//   - 403 for a hold, with the id of the approval in X-Writ-Approval
+//   - 503 if there is no decision
 func (c *Client) Middleware(intent func(*http.Request) (Intent, error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

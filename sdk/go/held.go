@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Held is the error of an action that waits for an approval. Its JSON form has what another process
-// needs to wait for the verdict and to redeem it: see [Client.Redeem].
+// Held is the error of an action that waits for an approval. From its JSON form another process can wait
+// for the verdict and redeem the approval: see [Client.Wait].
 type Held struct{ Decision Decision } //nolint:errname // the word of all clients
 
 func (h *Held) Error() string {
@@ -61,7 +61,7 @@ type Approval struct {
 // maxPoll is the longest wait that the server accepts.
 const maxPoll = 60 * time.Second
 
-// Approval returns an approval. If it is pending, the server answers after wait at the latest.
+// Approval returns an approval. While it is pending, the server delays its answer, for at most wait.
 func (c *Client) Approval(ctx context.Context, id string, wait time.Duration) (Approval, error) {
 	var a Approval
 	wait = min(max(wait, 0), maxPoll)
@@ -101,9 +101,9 @@ func (c *Client) Verdict(ctx context.Context, id string, timeout time.Duration) 
 	}
 }
 
-// Redeem sends the held intent again with its approval. It returns the allow, a [Denied], or another
-// [Held] if something new wants an approval. One approval runs one action: if another call has
-// redeemed it, the error is [ErrAlreadyRedeemed].
+// Redeem sends the held intent again with its approval. It returns the allow. The error is a [Denied],
+// another [Held] if the intent needs a further approval, or [ErrPending] without a verdict. One approval
+// runs one action: if another call has redeemed it, the error is [ErrAlreadyRedeemed].
 func (c *Client) Redeem(ctx context.Context, h *Held) (Decision, error) {
 	d, err := c.evaluate(ctx, h.Decision.Intent, h.Decision.ID)
 	switch {

@@ -10,9 +10,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// Verify checks the signature of a receipt and that it has not expired, with the public keys of the
-// server. It fetches the keys once, and again if the receipt names a key that it does not know.
-// A caller that does not trust the server keeps its keys and uses package receipt alone.
+// Verify checks the signature of a receipt with the public keys of the server, and that the receipt has
+// not expired. It fetches the keys once, and again if the receipt names a key that it does not know. A
+// caller that does not trust the server keeps the keys itself and uses package receipt alone.
 func (c *Client) Verify(ctx context.Context, r Receipt) error {
 	c.mu.Lock()
 	keys := c.keys

@@ -11,15 +11,15 @@ import (
 )
 
 // File is a sink that appends lines to a file. Send returns after fsync. If somebody renames or
-// removes the file, the next Send makes another at its path. No other process may write to the file.
+// removes the file, the next Send makes a new file at its path. No other process may write to the file.
 type File struct {
 	path string
 	f    *os.File
 	buf  []byte
 }
 
-// OpenFile opens the file at path, or makes it. If it ends within a line, as after a crash, that part
-// of a line is cut off. Its row is sent again.
+// OpenFile opens the file at path, or makes it. If the file ends within a line, as after a crash, OpenFile
+// cuts off the unfinished line. Its row is sent again.
 func OpenFile(path string) (*File, error) {
 	f := &File{path: path}
 	return f, f.open()
@@ -79,7 +79,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Send implements [Sink]. After a failed write it removes what was written of rows.
+// Send implements [Sink]. After a failed write it removes the part of rows that was written.
 func (f *File) Send(_ context.Context, rows []Row) error {
 	if err := f.reopen(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (f *File) Send(_ context.Context, rows []Row) error {
 	if _, err := f.f.Write(f.buf); err != nil {
 		return errors.Join(err, f.f.Truncate(info.Size()))
 	}
-	if err := f.f.Sync(); err != nil { // it is not known what the disk has
+	if err := f.f.Sync(); err != nil { // the disk may have any part of rows
 		return errors.Join(err, f.f.Truncate(info.Size()), f.Close())
 	}
 	return nil

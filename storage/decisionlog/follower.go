@@ -27,8 +27,8 @@ type Row struct {
 
 // Sink is a place that gets rows. Its methods are called one after the other.
 type Sink interface {
-	// Send sends rows in their order. It returns nil once the sink has confirmed that it has all of
-	// them. After an error the same rows are sent again. It may wait until ctx ends.
+	// Send sends rows in their order. It returns nil once the sink has confirmed all of them. After an
+	// error the same rows are sent again. It may wait until ctx ends.
 	Send(ctx context.Context, rows []Row) error
 	Close() error
 }
@@ -56,8 +56,8 @@ type Config struct {
 	Name string
 	// Encode returns the JSON of a row. Nil means [Line].
 	Encode func(*storage.Record) ([]byte, error)
-	// Wanted reports whether the sink wants any row that was committed before the call. If it does not,
-	// these rows are passed over unread. Nil means that it always does.
+	// Wanted reports whether the sink wants any of the rows that were committed before the call. If not,
+	// the follower passes over these rows and does not read them. Nil means that the sink wants all rows.
 	Wanted func(ctx context.Context) (bool, error)
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -71,7 +71,7 @@ const (
 	// every is the time between two looks at the chains. It is also the first pause after a failure.
 	// The pause doubles with each failure up to longestPause.
 	every = 250 * time.Millisecond
-	// everyWanted is every for a sink that may want nothing, because asking it reads the store.
+	// everyWanted replaces every if Config.Wanted is set, because asking the sink reads the store.
 	everyWanted  = time.Second
 	longestPause = 5 * time.Second
 	// storeEvery is the time between two writes of positions. Each costs the store a durable write.
@@ -81,7 +81,7 @@ const (
 	// batchRows and batchBytes end a batch. A batch has whole heads, so it may be longer by one.
 	batchRows  = 4000
 	batchBytes = 4 << 20
-	// lastTime is how long Run sends what is left after its context has ended.
+	// lastTime bounds how long Run sends the remaining rows after its context has ended.
 	lastTime = 3 * time.Second
 )
 
@@ -96,8 +96,8 @@ type Follower struct {
 	sent    prometheus.Counter
 	removed prometheus.Counter
 
-	// Only Run uses stored, which is when the positions were stored last, and pace, the time between
-	// two writes of them.
+	// stored is when the positions were stored last. pace is the time between two writes of them. Only
+	// Run uses both.
 	stored time.Time
 	pace   time.Duration
 
@@ -110,14 +110,15 @@ type Follower struct {
 type chain struct {
 	confirmed uint64 // the last head whose rows the sink has confirmed
 	stored    uint64 // the position in the store
-	// counted is the last head whose rows were counted. behind are the rows after confirmed up to it.
+	// counted is the last head whose rows were counted. behind is the number of rows after confirmed up
+	// to counted.
 	counted uint64
 	behind  int
 	oldest  time.Time // of the first row that is not confirmed; zero if all are
 }
 
-// Open returns a follower that sends what is decided after the first call with this name. It closes
-// the sink if it fails.
+// Open returns a follower that sends the rows that are decided after the first call with this name. If
+// Open fails, it closes the sink.
 func Open(ctx context.Context, cfg Config) (_ *Follower, err error) {
 	if cfg.Encode == nil {
 		cfg.Encode = Line
@@ -189,7 +190,7 @@ func (f *Follower) behind() (n float64) {
 	return n
 }
 
-// Run sends rows until ctx ends. Then it sends what is left, for a few seconds at most, stores the
+// Run sends rows until ctx ends. Then it sends the remaining rows, for at most lastTime, stores the
 // positions and closes the sink. The store must stay open until Run returns.
 func (f *Follower) Run(ctx context.Context) {
 	var counting sync.WaitGroup
@@ -236,8 +237,8 @@ func (f *Follower) note(err error, failures *int) {
 	}
 }
 
-// pass sends the rows of all chains that this process follows, in turns of a batch. It returns the
-// first error.
+// pass sends the rows of all chains that this process follows. In each round a chain sends one batch. No
+// round begins after an error.
 func (f *Follower) pass(ctx context.Context) error {
 	tips, err := f.follow(ctx)
 	if err == nil {
@@ -286,8 +287,8 @@ func (f *Follower) follow(ctx context.Context) ([]receipt.Chain, error) {
 	return tips, err
 }
 
-// begin returns the stored position of a chain. If the store has lost heads, the position is after the
-// end of the chain. Other rows will have these sequences, so the position moves back to the end.
+// begin returns the stored position of a chain. If the store has lost heads, the position is beyond the end
+// of the chain. Later heads will get the lost sequences, so the position moves back to the end.
 func (f *Follower) begin(ctx context.Context, tip receipt.Chain) (*chain, error) {
 	at, err := f.cfg.Positions.Confirmed(ctx, f.cfg.Name, tip.ID)
 	if err != nil {
@@ -382,7 +383,7 @@ func (c *chain) confirm(heads []storage.HeadRows, end uint64) {
 	}
 }
 
-// store stores the positions that have changed, unless it has done so a moment ago.
+// store stores the positions that have changed, unless it stored positions less than f.pace ago.
 func (f *Follower) store(ctx context.Context) error {
 	now := f.cfg.Now()
 	if d := now.Sub(f.stored); d >= 0 && d < f.pace {
@@ -400,8 +401,8 @@ func (f *Follower) store(ctx context.Context) error {
 	return nil
 }
 
-// count counts once a second the rows that are behind. A row is read at most once for it. Errors are
-// ignored, because pass meets the same.
+// count counts the rows that are behind, once a second. It reads a row at most once. It ignores errors,
+// because pass meets and reports the same ones.
 func (f *Follower) count(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -422,14 +423,14 @@ func (f *Follower) count(ctx context.Context) {
 	}
 }
 
-// count counts the next head of c. c is nil if its chain is followed no longer.
+// count counts the next head of c. c is nil if its chain is no longer followed.
 func (c *chain) count(head *storage.HeadRows) {
 	if c != nil && head.Seq == c.counted+1 {
 		c.counted, c.behind = head.Seq, c.behind+head.Count
 	}
 }
 
-// uncounted returns the first head of each chain that was not counted.
+// uncounted returns the first uncounted head of each chain.
 func (f *Follower) uncounted() map[[16]byte]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -224,7 +224,7 @@ func TestFollower_PassesOverWhatIsNotWanted(t *testing.T) {
 }
 
 // TestFollower_StoreThatLostHeads begins after the end of the chain, as when a store was opened with less
-// than it had. What is decided then has the lost sequences, and is sent.
+// than it had. Later rows get the lost sequences, and must be sent.
 func TestFollower_StoreThatLostHeads(t *testing.T) {
 	w, sink := newWorld(t), newSink()
 	w.commit(3)

@@ -37,7 +37,7 @@ type opaResult struct {
 	RulesRevision int64             `json:"rules_revision,omitzero"`
 }
 
-// opaCustom has what a row proves and OPA's event has no member for.
+// opaCustom has the members of a row for which OPA's event has no member of its own.
 type opaCustom struct {
 	IntentDigest string              `json:"intent_digest"`
 	AuditDigest  string              `json:"audit_digest,omitzero"`
@@ -51,8 +51,8 @@ type opaCustom struct {
 // opaPath is the document of `writ rego --core`.
 const opaPath = "writ/core/result"
 
-// OPA returns the JSON of a row as an event of OPA's decision log. The input is the intent as the row
-// has it. What it lacks is in erased, as JSON pointers. The credential is in requested_by.
+// OPA returns the JSON of a row as an event of OPA's decision log. The input is the intent as the row has
+// it. erased has the JSON pointers of the members that the row lacks. requested_by has the credential.
 func OPA(r *storage.Record) ([]byte, error) {
 	e := opaEvent{
 		Labels:     map[string]string{"app": "writ", "organization_id": r.OrganizationID},

@@ -6,11 +6,12 @@ import (
 	"io"
 )
 
-// Stream is a sink that writes lines to a stream, such as standard output. A write confirms the lines.
+// Stream is a sink that writes lines to a stream, such as standard output. A successful write confirms the
+// lines.
 type Stream struct {
 	w io.Writer
-	// written has the result of the write that is under way. A write that ctx did not wait for is
-	// still under way, because nothing can end it.
+	// written gets the result of a write. busy says that its result was not received yet. If ctx of a Send
+	// ends, its write stays under way, because nothing can interrupt it.
 	written chan error
 	busy    bool
 }
@@ -21,7 +22,7 @@ func NewStream(w io.Writer) *Stream { return &Stream{w: w, written: make(chan er
 // errBusy is the error of a Send while an earlier write is under way.
 var errBusy = errors.New("the stream is not read")
 
-// Send implements [Sink]. A reader of the stream that does not read makes it wait until ctx ends.
+// Send implements [Sink]. If nobody reads the stream, it waits until ctx ends.
 func (s *Stream) Send(ctx context.Context, rows []Row) error {
 	if s.busy {
 		return errBusy

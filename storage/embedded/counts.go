@@ -10,14 +10,14 @@ import (
 	"writ/storage/embedded/index"
 )
 
-// The counts of a value on a day have one key, and 24 numbers:
+// The counts of a value on a day are one key with 24 numbers:
 //
 //	'c' org counted-by(1) day(4) value    index.Sums, by hour
 //
-// They are added with the other keys of a frame. What removes rows from Pebble takes them back in
-// the same write.
+// A row is counted in the write that adds the other keys of its frame. Each write that removes rows from
+// Pebble also subtracts them from the counts.
 
-// negativeDay is the sign of a day. It is inverted in keys, so that they are in the order of days.
+// negativeDay is the sign bit of a day. Keys have it inverted, so that they are in the order of days.
 const negativeDay = 1 << 31
 
 func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
@@ -33,7 +33,7 @@ func (k *frameKeys) counts(r *storage.Record) {
 	})
 }
 
-// giveBack takes a record that is removed from the counts.
+// giveBack subtracts a removed record from the counts.
 func (b *batch) giveBack(r *storage.Record) {
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
 		if b.err == nil {
@@ -42,8 +42,8 @@ func (b *batch) giveBack(r *storage.Record) {
 	})
 }
 
-// recount adds to b the counts of all rows in Pebble that are in frames up to last. They replace
-// the counts in Pebble.
+// recount adds writes to b that replace all counts in Pebble. The new counts cover the rows in Pebble that
+// are in frames up to last.
 func (s *Store) recount(b *batch, last uint64) error {
 	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
 	sums := make(map[string]*index.Sums)

@@ -59,7 +59,7 @@ func parseLocation(v []byte) (p location, err error) {
 	return p, c.end()
 }
 
-// item is an item of a frame. Which fields are set depends on its kind.
+// item is an item of a frame. Its kind determines which fields are set.
 type item struct {
 	kind       byte
 	org        string

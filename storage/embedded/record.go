@@ -137,14 +137,14 @@ func (c *codec) metadata(m *map[string]string) {
 	}
 }
 
-// The names of packed findings and of what a row lacks, among the optional texts.
+// The names of the packed Findings and LeftOut of a record, among the optional texts.
 const (
 	findingsShort = "fi"
 	leftOutShort  = "lo"
 )
 
-// optional codes all texts of storage.RecordTexts that are not empty, the findings and what the row
-// lacks. Each may occur only once.
+// optional codes the texts of storage.RecordTexts, the Findings and the LeftOut that are not empty. Each
+// may occur only once.
 func (c *codec) optional(r *storage.Record) {
 	if c.reads {
 		c.readOptional(r)

@@ -70,10 +70,10 @@ func lacksMetadata(all []string, sent map[string]string, r *storage.Record, scru
 	return append(all[:first], slices.Compact(all[first:])...)
 }
 
-// LeftOutOf returns what r lacks of its intent, as far as r shows that. A row that an earlier version
-// of writ decided does not say so itself. Its receipt proves only that something is missing. So the
-// result has every value and identity that is not kept as it was. If there is none, it
-// has each member that may have been kept in another form.
+// LeftOutOf returns the members of its intent that r lacks, as far as r shows them. A row that an earlier
+// version of writ decided does not name them. Its receipt proves only that something is missing. So the
+// result has every member that is visibly missing or scrubbed. If no member is, it has each member that
+// may have been kept in another form.
 func LeftOutOf(r *storage.Record) (all []string) {
 	in := r.Intent()
 	if IntentDigest(in) == r.IntentDigest {

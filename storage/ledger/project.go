@@ -206,9 +206,9 @@ func dropsUserInfo(raw, kept string) bool {
 	return count(raw) > count(kept)
 }
 
-// grant finds a parameter of a query or a fragment that grants access to whoever has the link. The
-// scrubber knows the names that say so in every text, such as signature. These names say so in a link
-// alone. The first four are those that the HTTP conventions of OpenTelemetry redact, and code is OAuth's.
+// grant finds a parameter of a query or a fragment that grants access to every holder of the link. The
+// scrubber finds parameters whose names mean a secret in every text. The names here mean a secret only in
+// a link. The HTTP conventions of OpenTelemetry redact the first four, and code is OAuth's.
 var grant = regexp.MustCompile(`(?i)[?&#;/]([^?&#;/=]*[-_.])?` +
 	`(awsaccesskeyid|signature|sig|x-goog-signature|code|auth|session|sid|ticket|hmac|jwt|otp|samlresponse|` +
 	`token|key|key-pair-id|policy)=`)

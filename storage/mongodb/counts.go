@@ -12,10 +12,11 @@ import (
 	"writ/storage"
 )
 
-// The counts of records are counted as the meters are: a head has the counts of its batch until the
-// head is counted. No two chains share a row, so no handle waits for another. What is imported or
-// removed is counted in the same transaction, by the chain of the handle that does it. The count of
-// an hour is the sum of its rows and of the heads that are not counted.
+// Records are counted as the meters are. A head has the counts of its batch until a later transaction adds
+// them to the rows of its chain: then the head is counted. No two chains share a row, so no handle waits
+// for another. Imported and removed records are counted in the same transaction, in the rows of the chain
+// of the handle that imports or removes them. The count of an hour is the sum of all rows of the hour and
+// of the heads that are not counted.
 
 // countsOf returns the counts of records, each record n times.
 func countsOf(records []*storage.Record, n int64) (counts []hourCount) {
@@ -85,8 +86,8 @@ func (s *Store) countRecords(ctx context.Context, chain [16]byte, heads []headRo
 	return err
 }
 
-// giveBack takes records that are removed from the counts. Then it deletes the rows of their days
-// whose sums are 0, which changes no sum. ctx is in a transaction.
+// giveBack subtracts removed records from the counts. Then it deletes the rows of the values that have no
+// records left on these days, which changes no sum. ctx is in a transaction.
 func (s *Store) giveBack(ctx context.Context, gone []*storage.Record) error {
 	counts := countsOf(gone, -1)
 	if err := s.addCounts(ctx, s.slot.chain, counts); err != nil {
@@ -109,7 +110,7 @@ func (s *Store) giveBack(ctx context.Context, gone []*storage.Record) error {
 	return nil
 }
 
-// sweepCounts deletes the rows of a day whose sums are 0.
+// sweepCounts deletes the rows of each value whose sums over all chains are 0 on a day.
 func (s *Store) sweepCounts(ctx context.Context, org string, by int32, day storage.Day) error {
 	rows, err := find[countRow](ctx, s.countRows(), countsWithin(org, by, day, day+1),
 		options.Find().SetSort(doc("_id", 1)))

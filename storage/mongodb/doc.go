@@ -63,8 +63,8 @@
 // # Counts
 //
 // The numbers of records by decision, rule, code, agent and action type are counted in the same way. A head
-// has the numbers of its batch until a later transaction adds them to the rows of its chain. What an
-// import adds, and what retention or an abandoned import removes, is counted in the same transaction. A number
+// has the numbers of its batch until a later transaction adds them to the rows of its chain. Records that an
+// import adds, or that retention or an abandoned import removes, are counted in the same transaction. A number
 // is the sum over all chains and over the heads that are not counted.
 //
 // # Windows

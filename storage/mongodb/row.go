@@ -157,7 +157,7 @@ func (c *codec) row(w *parsedRow) {
 	})
 }
 
-// findings writes or reads the findings and what the row lacks.
+// findings writes or reads the Findings and the LeftOut of a record.
 func (c *codec) findings(r *storage.Record) {
 	var findings, leftOut []byte
 	if !c.reading {

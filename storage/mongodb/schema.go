@@ -266,8 +266,8 @@ type partRow struct {
 // counts
 const countHours = "h"
 
-// countRow has the counts of a value on a day, by hour, of what a chain's handle has counted. An
-// hour without a count is missing.
+// countRow has the counts of a value on a day, by hour, as far as the handle of one chain has counted
+// them. An hour without a count is missing.
 type countRow struct {
 	ID    countID          `bson:"_id"`
 	Hours map[string]int64 `bson:"h"`

@@ -73,8 +73,8 @@ func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, er
 }
 
 // Lists returns org's lists with the given names. It ignores names without a list. It also returns a
-// revision that grows with each change of these lists. If it is greater than that of
-// [Registry.RulesAndLibraries], the lists may be those of other rules.
+// revision that grows with each change of these lists. If it is greater than the revision of
+// [Registry.RulesAndLibraries], the lists may not belong to the rules.
 func (r *Registry) Lists(
 	ctx context.Context, org string, names []string,
 ) (lists []engine.List, revision int64, err error) {

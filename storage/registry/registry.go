@@ -10,11 +10,11 @@
 //
 // # Revisions
 //
-// A rule, a list or a library has a revision: that of the commit that wrote it. Rows name the revision
-// of the rules under which they were decided. What stood at that revision R are the documents with a
-// revision of at most R that no commit up to R has replaced or removed. It includes the rules that did
-// not match. So each fact has one owner: a row names R, a stored [storage.Revision] says from when to
-// when it stood, and nothing else is recorded for a decision.
+// A rule, a list or a library has the revision of the commit that wrote it. A row names the revision R of
+// the rules under which it was decided. A document stood at R if its revision is at most R and no commit
+// up to R has replaced or removed it. This includes the rules that did not match. So each fact has one
+// owner: a row names R, a stored [storage.Revision] says from when to when a document stood, and nothing
+// else is recorded for a decision.
 //
 //   - R of a set of rules is the greatest revision of a rule, a list, a library or the counts. Each
 //     change of the first three raises it, also a removal, because a removal changes the counts.
@@ -26,8 +26,8 @@
 //   - [Registry.SweepRevisions] removes the revisions that were replaced before the oldest row that is
 //     kept.
 //
-// Numbers of revisions are those of one store. So an import carries no revisions, and what stood at a
-// row that another store has decided is not known.
+// The numbers of revisions have a meaning in one store only. So an import carries no revisions. The
+// documents that stood at a row are not known if another store has decided the row.
 package registry
 
 import (

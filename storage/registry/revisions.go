@@ -137,7 +137,7 @@ func at[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id string
 }
 
 // RuleRevisions returns the revisions of a rule that are kept, newest first. The first one is the
-// current rule, unless it was deleted. It returns storage.ErrNotFound if there is none.
+// current rule, unless it was deleted. It returns storage.ErrNotFound if no revision is kept.
 func (r *Registry) RuleRevisions(
 	ctx context.Context, org, id string, p storage.Page,
 ) ([]Revised[engine.Rule], string, error) {

@@ -24,7 +24,7 @@ import (
 // The heads form an unbroken chain, the keys verify their signatures, and the heads cover exactly
 // the records and entries. Each meter equals the number of intents that were decided in its month.
 // A record whose head is in another chain was imported. The store's heads do not cover an imported
-// record, and no meter counts the record. The counts are those of the records.
+// record, and no meter counts the record. The counts equal the numbers of the records.
 //
 // The store must be able to commit. Check commits each intent again, because the store has no other
 // read by intent. These commits store nothing.

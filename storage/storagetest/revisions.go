@@ -14,7 +14,8 @@ import (
 	"writ/storage/registry"
 )
 
-// desk is a registry of rules, lists and libraries, with what was loaded at each revision.
+// desk is a registry of rules, lists and libraries. It remembers the documents that were loaded at each
+// revision.
 type desk struct {
 	*docs
 	*registry.Registry

@@ -28,8 +28,8 @@
 // the key. Details occur only in older exports. They are read and not stored: see
 // [Import].
 //
-// A file has no revisions of rules, lists and libraries: their numbers, which rows name, are those of
-// the source. So the source alone can say what stood at a row of the file.
+// A file has no revisions of rules, lists and libraries. Rows name revisions of the source, so only the
+// source can say which of these documents stood at a row.
 //
 // The footer counts the lines above it. Settled is the number of rows with a settlement. Root
 // is the root of [ledger.Import]. Digest is "sha256:" and the SHA-256, in hex, of all bytes

@@ -14,7 +14,7 @@ import (
 )
 
 // TestImport_OfTheFormatBefore imports a file that a writ without findings wrote. Its rows verify with
-// their signatures as they were. They have no findings, and what they lack is computed. The same holds
+// their signatures as they were. They have no findings, and their LeftOut is computed. The same holds
 // after they have been exported and imported once more.
 func TestImport_OfTheFormatBefore(t *testing.T) {
 	file := "testdata/older.ndjson"

@@ -288,7 +288,7 @@ func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
 }
 
-// accept accepts every document. Package api has the tests of what the endpoints refuse.
+// accept accepts every document. Package api tests which documents are refused.
 func accept(storage.Document) ([]string, error) { return nil, nil }
 
 // checking returns the configuration for checks of files.

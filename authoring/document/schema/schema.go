@@ -29,8 +29,8 @@ var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
 // schema of their input.
 var RegoKinds = []string{"rego-capabilities", "rego-input"}
 
-// Rego returns one of the files of RegoKinds. If tests is true, the capabilities are those of test
-// files.
+// Rego returns one of the files of RegoKinds. If tests is true, the capabilities have the functions that
+// test files may call.
 func Rego(kind string, tests bool) ([]byte, error) {
 	switch kind {
 	case "rego-capabilities":

@@ -71,8 +71,8 @@ func serve(t *testing.T) string {
 	return ""
 }
 
-// chromium starts a browser with a new, empty profile. It fails where there is
-// none: make browser says that it skips before it gets here.
+// chromium starts a browser with a new, empty profile. It fails if Chromium is
+// not installed. In that case make browser skips these tests and says so.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
 	var flags []chromedp.ExecAllocatorOption
@@ -82,7 +82,7 @@ func chromium(t *testing.T) context.Context {
 	} {
 		flags = append(flags, chromedp.Flag(name, true))
 	}
-	// Without this cache going back loads the page again, from what was stored.
+	// Without this cache going back loads the page again, from stored responses.
 	flags = append(flags, chromedp.Flag("disable-features", "BackForwardCache"))
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), flags...)
 	t.Cleanup(stop)
@@ -102,7 +102,7 @@ func call[P, R any](t *testing.T, tab context.Context, cmd cdp.Command[P, R], pa
 	}
 }
 
-// witness records what a page did that it must not do, and what it was sent.
+// witness records the forbidden acts of a page, and the answers of 304 to its requests.
 type witness struct {
 	base string
 

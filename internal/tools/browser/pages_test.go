@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// page is a page and the elements that are there once it has rendered: what
-// its scripts made.
+// page is a page. rendered selects an element that its scripts have made once it
+// is rendered.
 type page struct{ name, path, rendered string }
 
 var pages = []page{
@@ -36,17 +36,17 @@ var screens = []screen{
 	{"phone-dark", 390, 844, true, "dark"},
 }
 
-// seen is what a page looks like to who reads it.
+// seen is what a reader sees of a page.
 type seen struct {
 	Width  int64    `json:"width"`  // of the widest thing on it
 	Sheets int      `json:"sheets"` // style sheets in force
 	Faint  []string `json:"faint"`  // texts that are hard to read
 }
 
-// TestPages holds every page to: its files load and nothing is on the console,
-// at first, after a reload (which is answered with 304) and when one comes back
-// to it; no request goes elsewhere; nothing is wider than the screen; text can be
-// read in light and in dark.
+// TestPages opens every page, reloads it (which is answered with 304), leaves it and
+// comes back. Each time its files must load and nothing may be on the console. No
+// request may go elsewhere. Nothing may be wider than the screen. Text must be easy
+// to read in light and in dark.
 func TestPages(t *testing.T) {
 	base, browser := serve(t), chromium(t)
 	for _, s := range screens {

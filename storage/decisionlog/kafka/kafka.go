@@ -1,5 +1,5 @@
-// Package kafka sends rows of the decision log to a topic of Kafka, or of what speaks its protocol. It is the
-// only package that imports franz-go.
+// Package kafka sends rows of the decision log to a topic of Kafka, or of another broker with its protocol. It
+// is the only package that imports franz-go.
 //
 // A message has the line as its value, and the hexadecimal id of the row's chain as its key. So the rows of a
 // chain are in one partition, in their order. The header organization_id has the organization. Writes are
@@ -23,8 +23,8 @@ import (
 // patience bounds one Send. Rows that are not acknowledged by then are sent again.
 const patience = 30 * time.Second
 
-// largest is the size of the largest batch of messages. A row is at most twice as long as a body, but
-// few brokers take more than 1 MiB: see max.message.bytes of the topic.
+// largest bounds a batch of messages. The longest row is twice as long as the longest body, but few brokers
+// take more than 1 MiB: see max.message.bytes of the topic.
 const largest = 2 * storage.MaxBody
 
 // Sink sends rows to a topic. The acknowledgement of the brokers confirms them.

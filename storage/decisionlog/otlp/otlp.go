@@ -1,8 +1,8 @@
 // Package otlp sends rows of the decision log to an OpenTelemetry collector, as OTLP logs over HTTP. It is
 // the only package that imports OpenTelemetry's exporter.
 //
-// A row is a log record: its body is the line, its event name is [EventName], and its time is that of the
-// decision. The attributes are writ.organization_id, writ.decision_id and writ.decision. The resource has
+// A row is a log record: its body is the line, its event name is [EventName], and its time is the time of
+// the decision. The attributes are writ.organization_id, writ.decision_id and writ.decision. The resource has
 // the service name writ. The environment's OTEL_EXPORTER_OTLP_HEADERS, …_CERTIFICATE and the like apply.
 package otlp
 
@@ -55,7 +55,7 @@ func Open(ctx context.Context, at string, warn *slog.Logger) (*Sink, error) {
 	}
 	exporter, err := otlploghttp.New(ctx, otlploghttp.WithEndpointURL(at), otlploghttp.WithTimeout(timeout),
 		otlploghttp.WithCompression(otlploghttp.GzipCompression),
-		// The follower sends again, with longer pauses and without an end.
+		// The follower retries without end, with growing pauses.
 		otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: false}))
 	if err != nil {
 		return nil, fmt.Errorf("making the OTLP exporter: %w", err)
@@ -66,8 +66,8 @@ func Open(ctx context.Context, at string, warn *slog.Logger) (*Sink, error) {
 	return &Sink{exporter: exporter, maker: m, logger: provider.Logger("writ/storage/decisionlog"), log: warn}, nil
 }
 
-// maker is the only way to records with a resource: it is the processor to which a provider's logger
-// passes them.
+// maker collects records. Only a provider's logger can make records with a resource, and it passes them to
+// its processor: maker.
 type maker struct{ records []sdk.Record }
 
 func (m *maker) OnEmit(_ context.Context, r *sdk.Record) error {
@@ -97,8 +97,8 @@ func (s *Sink) send(ctx context.Context, rows []decisionlog.Row) error {
 		s.logger.Emit(ctx, record(&rows[i]))
 	}
 	err := s.exporter.Export(ctx, s.maker.records)
-	// By the protocol, what a collector rejects so must not be sent again. The exporter has no exported
-	// type for it.
+	// By the protocol, rows that a collector rejects in a partial success must not be sent again. The
+	// exporter exports no type for this error.
 	if err != nil && strings.Contains(err.Error(), "partial success") {
 		s.log.Error("the collector has taken the rows of the decision log in part, and will not take the rest",
 			"error", err)
