@@ -57,6 +57,9 @@ type Config struct {
 	ServiceToken string
 	// Billing sells plans. It is nil if billing is not configured.
 	Billing Billing
+	// ConsoleSecret is where the key of the console's cookies comes from. Replicas must have the same.
+	// If it is empty, the cookies end with the process.
+	ConsoleSecret []byte
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.

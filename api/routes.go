@@ -175,4 +175,5 @@ func (s *Server) mount(app *fiber.App) {
 			app.Add(rt.method, rt.path, s.serve(rt))
 		}
 	}
+	s.mountConsole(app)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/api/console"
 	"writ/api/limit"
 	"writ/api/operator"
 	"writ/api/stream"
@@ -35,6 +36,8 @@ type Server struct {
 	metrics     *metrics
 	throttle    *throttle
 	site        *site
+	console     *console.Console
+	handler     fasthttp.RequestHandler // answers requests of the public address
 	ids         *requestIDs
 	scratch     *sync.Pool
 	deadlines   deadlines
@@ -90,6 +93,10 @@ func New(cfg Config) (*Server, error) {
 
 		connections: limit.NewTally[limit.Address](math.MaxInt, cfg.Limits.AddressConnections),
 		giveUp:      giveUp,
+	}
+	if s.console, err = s.newConsole(); err != nil {
+		giveUp()
+		return nil, err
 	}
 	operators, err := operator.Open(life, cfg.Operators, s.decisions.Now, cfg.Log)
 	if err != nil {
@@ -159,6 +166,7 @@ func (s *Server) newApp() *fiber.App {
 		return fasthttp.RequestConfig{MaxRequestBodySize: most}
 	}
 	inner := server.Handler
+	s.handler = inner
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := wire.Ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(ctx, err)

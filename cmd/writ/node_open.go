@@ -119,3 +119,16 @@ func (c *serveCmd) auth(secret []byte) operator.Config {
 	}
 	return operator.Config{Alg: c.OperatorAlg, JWKS: c.OperatorJWKS}
 }
+
+// consoleSecret returns a secret that all replicas share. They share the secret of operator tokens if it verifies
+// these, and always the scrub key.
+func (c *serveCmd) consoleSecret(operators []byte) ([]byte, error) {
+	if c.OperatorAlg == "HS256" {
+		return operators, nil
+	}
+	keys, err := c.Data.ScrubKeys(c.ScrubKey)
+	if err != nil {
+		return nil, err
+	}
+	return keys[0], nil
+}

@@ -66,6 +66,10 @@ func (n *node) wire(
 	}); err != nil {
 		return err
 	}
+	cookies, err := c.consoleSecret(n.secret)
+	if err != nil {
+		return err
+	}
 	if n.server, err = api.New(api.Config{
 		Decisions:    n.service,
 		Operators:    c.auth(n.secret),
@@ -80,6 +84,8 @@ func (n *node) wire(
 		RateLimits:   c.CallerLimits.rateLimits(),
 		Webhooks:     c.Webhooks.targets(),
 		Limits:       api.Limits{AddressConnections: c.CallerLimits.Connections},
+
+		ConsoleSecret: cookies,
 	}); err != nil {
 		return err
 	}

@@ -31,11 +31,17 @@ var serving = regexp.MustCompile(`^writ serves on (\S+); `)
 // serve starts the binary that $WRIT names and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
+	return serveDir(t, filepath.Join(t.TempDir(), "data"))
+}
+
+// serveDir is serve with a data directory and further flags.
+func serveDir(t *testing.T, data string, more ...string) string {
+	t.Helper()
 	bin := os.Getenv("WRIT")
 	if bin == "" {
 		t.Fatal("WRIT is not set: make browser sets it to the binary under test")
 	}
-	cmd := exec.Command(bin, "serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"))
+	cmd := exec.Command(bin, append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", data}, more...)...)
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// suiteCase returns a case of a suite that wants the decision of a row, in YAML. A row may lack members of
+// its intent, which a comment names.
+func suiteCase(r *row) string {
+	intent := map[string]any{
+		"agent_id": r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "issued_at": r.IssuedAt,
+	}
+	if r.Cost != nil {
+		intent["cost"] = r.Cost
+	}
+	if len(r.Metadata) > 0 {
+		intent["metadata"] = r.Metadata
+	}
+	codes := make([]string, len(r.Reasons))
+	for i, reason := range r.Reasons {
+		codes[i], _, _ = strings.Cut(reason, ":")
+	}
+	test := map[string]any{
+		"name": "as decided in " + r.DecisionID, "intent": r.IntentID, "now": r.DecidedAt, "want": r.Decision,
+		"codes": codes,
+	}
+	var b strings.Builder
+	if len(r.LeftOut) > 0 {
+		b.WriteString("# not kept in the history: " + text(strings.Join(r.LeftOut, ", ")) + "\n")
+	}
+	b.WriteString("intents:\n  " + inline(r.IntentID) + ": " + inline(intent) + "\ntests:\n  - " + inline(test) + "\n")
+	return b.String()
+}
+
+// inline returns JSON, which is YAML on one line. Characters that cannot be seen are escapes.
+func inline(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "null" // cannot happen: v has texts and numbers
+	}
+	var b strings.Builder
+	for _, r := range string(data) {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			b.WriteString("�")
+		default:
+			b.WriteString(`\u` + hex4(r))
+		}
+	}
+	return b.String()
+}
+
+func hex4(r rune) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15]})
+}

@@ -1,0 +1,187 @@
+package browser
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/chromedp"
+)
+
+// console is a server with the demonstration's history, and a browser.
+type console struct {
+	base, data string
+	browser    context.Context
+}
+
+func openConsole(t *testing.T) console {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	return console{serveDir(t, data, "--demo"), data, chromium(t)}
+}
+
+// token returns an operator token.
+func (c console) token(t *testing.T, org string) string {
+	t.Helper()
+	out, err := exec.Command(os.Getenv("WRIT"), "token", "operator", "--org", org, "--data", c.data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// signIn signs a tab in as a person does.
+func (c console) signIn(t *testing.T, tab context.Context, org string) {
+	t.Helper()
+	run(t, tab, chromedp.Navigate(c.base+"/console"), chromedp.WaitReady(chromedp.CSS(`#credential`)),
+		chromedp.SendKeys(chromedp.CSS(`#credential`), c.token(t, org)), chromedp.Click(chromedp.CSS(`#signin button`)),
+		chromedp.WaitReady(chromedp.CSS(`nav a[aria-current]`)))
+}
+
+func (c console) evaluate(t *testing.T, org, resource string) {
+	t.Helper()
+	body := `{"policy_id": "0c0ffee0-0000-4000-8000-000000000001", "intent": {"agent_id": "billing-agent",
+  "action_type": "payment.refund", "resource": "` + resource + `",
+  "cost": {"amount_minor": 1250, "currency": "EUR"}}}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/v1/policy/evaluate", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token(t, org))
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("POST /v1/policy/evaluate = %d", res.StatusCode)
+	}
+}
+
+var navigation = []string{"", "/decisions", "/approvals", "/agents", "/policies", "/rules", "/keys", "/sessions", "/lists", "/webhooks", "/usage", "/chain"}
+
+// TestConsole_Pages looks at every page on every screen, as TestPages does, and holds that each has one h1 and
+// marks its entry of the navigation.
+func TestConsole_Pages(t *testing.T) {
+	c := openConsole(t)
+	for _, s := range screens {
+		t.Run(s.name, func(t *testing.T) {
+			tab, w := watch(t, c.browser, c.base)
+			s.emulate(t, tab)
+			run(t, tab, chromedp.Navigate(c.base+"/console/login"))
+			shoot(t, tab, s.name+"-console-login")
+			c.signIn(t, tab, "demo")
+			w.take()
+			for _, path := range navigation {
+				c.look(t, tab, w, s, "/console"+path)
+				// The first document of a list has a page of its own.
+				first := ask(t, tab, chromedp.Evaluate[string](`document.querySelector('main .rows tbody a')?.getAttribute('href') ?? ''`))
+				if first != "" && path != "" {
+					c.look(t, tab, w, s, first)
+				}
+			}
+			run(t, tab, chromedp.Click(chromedp.CSS(`header form button`)), chromedp.WaitReady(chromedp.CSS(`#credential`)))
+		})
+	}
+}
+
+// look opens a page and looks at it.
+func (c console) look(t *testing.T, tab context.Context, w *witness, s screen, path string) {
+	t.Helper()
+	visit(t, tab, w, s, page{path, path, `main h1`}, "load", chromedp.Navigate(c.base+path))
+	path, _, _ = strings.Cut(path, "?")
+	shoot(t, tab, s.name+strings.ReplaceAll(path, "/", "-"))
+	got := ask(t, tab, chromedp.Evaluate[struct{ Heads, Marked int }](`({
+  heads: document.querySelectorAll('h1').length, marked: document.querySelectorAll('nav a[aria-current=page]').length,
+})`))
+	if got.Heads != 1 || got.Marked != 1 {
+		t.Errorf("%s has %d h1 and marks %d entries of the navigation, want one of each", path, got.Heads, got.Marked)
+	}
+}
+
+// status waits until the element with id says something, and returns what.
+func status(t *testing.T, tab context.Context, id string) string {
+	t.Helper()
+	return ask(t, tab, chromedp.Poll[string](`document.getElementById('`+id+`')?.textContent.trim()`))
+}
+
+// TestConsole_ReceiptIsVerifiedInTheBrowser holds that the page of a decision verifies its receipt, and says so when
+// the server publishes another key, or the row is another one.
+func TestConsole_ReceiptIsVerifiedInTheBrowser(t *testing.T) {
+	c := openConsole(t)
+	tab, _ := watch(t, c.browser, c.base)
+	c.signIn(t, tab, "demo")
+	run(t, tab, chromedp.Navigate(c.base+"/console/decisions"))
+	all := ask(t, tab, chromedp.Evaluate[[]string](`[...document.querySelectorAll('#rows tbody a')].map((a) => a.href)`))
+	if len(all) < 10 {
+		t.Fatalf("%d decisions are listed, want those of the demonstration", len(all))
+	}
+	for _, decision := range all {
+		run(t, tab, chromedp.Navigate(decision))
+		if got := status(t, tab, "verify"); got != "verified" {
+			t.Errorf("%s: the receipt is %q, want verified", decision, got)
+		}
+	}
+	answerWith(t, tab, "*/.well-known/jwks.json", `{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":"other","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`)
+	run(t, tab, chromedp.Navigate(all[0]))
+	if got := status(t, tab, "verify"); !strings.HasPrefix(got, "not verified: ") {
+		t.Errorf("under another key the receipt is %q, want not verified", got)
+	}
+}
+
+// answerWith answers the requests of a tab whose URL matches a pattern with body.
+func answerWith(t *testing.T, tab context.Context, pattern, body string) {
+	t.Helper()
+	if err := chromedp.Listen(tab, func(event any) {
+		if e, ok := event.(*fetch.EventRequestPaused); ok {
+			go func() {
+				_, err := chromedp.Call(tab, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: e.RequestID, ResponseCode: 200, Body: []byte(body)})
+				if err != nil && tab.Err() == nil {
+					t.Errorf("answering %s: %v", pattern, err)
+				}
+			}()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	call(t, tab, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}})
+}
+
+// TestConsole_LiveRows holds that a decision appears by itself, waits while the rows are paused, and that nothing else
+// than the row is loaded for it.
+func TestConsole_LiveRows(t *testing.T) {
+	c := openConsole(t)
+	tab, w := watch(t, c.browser, c.base)
+	c.signIn(t, tab, "demo")
+	run(t, tab, chromedp.Navigate(c.base+"/console/decisions"))
+	ask(t, tab, chromedp.Poll[bool](`document.getElementById('live-status').textContent.startsWith('New decisions')`))
+	w.take()
+	c.evaluate(t, "demo", "https://api.payments.example/v1/refunds")
+	ask(t, tab, chromedp.Poll[bool](`document.querySelectorAll('#rows tr.new').length === 1`))
+	row := ask(t, tab, chromedp.Evaluate[string](`document.querySelector('#rows tbody tr').innerText`))
+	for _, want := range []string{"allow", "billing-agent", "payment.refund", "12.50 EUR", "policy.allowed"} {
+		if !strings.Contains(row, want) {
+			t.Errorf("the new row is %q, want %s in it", row, want)
+		}
+	}
+	run(t, tab, chromedp.Click(chromedp.CSS(`#live`)))
+	c.evaluate(t, "demo", `<img src=x onerror=alert(1)>‮`)
+	ask(t, tab, chromedp.Poll[bool](`document.getElementById('live-status').textContent.includes('wait')`))
+	if n := ask(t, tab, chromedp.Evaluate[int](`document.querySelectorAll('#rows tr.new').length`)); n != 1 {
+		t.Errorf("%d new rows while paused, want the 1 from before", n)
+	}
+	run(t, tab, chromedp.Click(chromedp.CSS(`#live`)))
+	ask(t, tab, chromedp.Poll[bool](`document.querySelectorAll('#rows tr.new').length === 2`))
+	if n := ask(t, tab, chromedp.Evaluate[int](`document.querySelectorAll('#rows img').length`)); n != 0 {
+		t.Error("a resource became markup")
+	}
+	for _, complaint := range w.take() {
+		t.Error(complaint)
+	}
+}
