@@ -65,7 +65,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !c.private(r):
 		c.refuse(w, http.StatusForbidden, "Use https",
 			"The console takes credentials, so it is served over https, or over http to a browser on the same host "+
-				"that asks for localhost. Behind a balancer that ends TLS, start the server with --public-url https://…")
+				"that asks for localhost. Behind a balancer that ends TLS, start the server with --public-url "+
+				"https://…")
 	case r.Method == http.MethodPost && !c.fromForm(r):
 		c.refuse(w, http.StatusForbidden, "Not from the console",
 			"This request did not come from a form of this console. Nothing was changed.")

@@ -131,6 +131,11 @@ func asked(q url.Values) url.Values {
 	return out
 }
 
+// lastWith returns the path of the last decisions with a value.
+func lastWith(name, value string) string {
+	return with(under("authorizations"), url.Values{name: {value}, "limit": {"20"}})
+}
+
 func (v *visit) decisions() error {
 	q := asked(v.r.URL.Query())
 	body := struct {
@@ -223,7 +228,7 @@ func (v *visit) pass(a *Answer) error {
 			return nil // the browser or the server is gone, and half an answer is sent
 		}
 		if err := out.Flush(); err != nil {
-			return nil //nolint:nilerr // the same
+			return nil
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -88,12 +91,29 @@ func (v *visit) overview() error {
 	var body struct {
 		Latest   part[list[*row]]
 		Waiting  part[list[*approvalRow]]
+		Oldest   []*approvalRow
 		Agents   part[list[*agent]]
 		Disabled []*agent
 		Meters   part[meters]
+		Outcomes part[counted]
+		Bars     []bar
+		Denied   part[counted]
+		Codes    []tally
+		Heads    part[list[*head]]
+		Head     time.Time
 	}
 	now := v.c.cfg.Now()
+	var err error
+	if body.Outcomes, err = v.counts("decision", "1h", 0); err != nil {
+		return err
+	}
+	body.Bars = bars(body.Outcomes.It)
+	if body.Denied, err = v.counts("code", "1h", 0); err != nil {
+		return err
+	}
+	body.Codes = denying(body.Denied.It)
 	for _, err := range []error{
+		body.Heads.read(v, with(under("ledger", "heads"), url.Values{"limit": {"1"}})),
 		body.Latest.read(v, with(under("authorizations"), url.Values{"limit": {"10"}})),
 		body.Waiting.read(v, with(under("approvals"), url.Values{"status": {"pending"}, "limit": {"50"}})),
 		body.Agents.read(v, with(under("agents"), url.Values{"limit": {"100"}})),
@@ -106,10 +126,72 @@ func (v *visit) overview() error {
 	for _, a := range body.Waiting.It.Data {
 		a.Left = a.ExpiresAt.Sub(now)
 	}
+	body.Oldest = slices.Clone(body.Waiting.It.Data)
+	slices.Reverse(body.Oldest)
+	body.Oldest = body.Oldest[:min(len(body.Oldest), 5)]
 	for _, a := range body.Agents.It.Data {
 		if a.Status == "disabled" {
 			body.Disabled = append(body.Disabled, a)
 		}
 	}
+	if len(body.Heads.It.Data) > 0 {
+		body.Head = time.UnixMilli(body.Heads.It.Data[0].Time)
+	}
 	return v.show("overview", "Overview", "Overview", body)
+}
+
+// bar is an hour of the chart. Its parts are stacked from the bottom.
+type bar struct {
+	At                   time.Time
+	X                    int
+	Allow, Deny, Hold    int64
+	AllowY, DenyY, HoldY float64
+	AllowH, DenyH, HoldH float64
+}
+
+// chartHeight is the height of the chart, in the units of its view box.
+const chartHeight = 100
+
+// bars returns the chart of decisions by hour.
+func bars(c counted) []bar {
+	var most int64
+	for _, step := range c.Data {
+		most = max(most, step.Counts["allow"]+step.Counts["deny"]+step.Counts["approval_required"])
+	}
+	out := make([]bar, len(c.Data))
+	for i, step := range c.Data {
+		b := bar{
+			At: step.At.UTC(), X: i * 10, Allow: step.Counts["allow"], Deny: step.Counts["deny"],
+			Hold: step.Counts["approval_required"],
+		}
+		if most > 0 {
+			high := func(n int64) float64 { return float64(n) / float64(most) * chartHeight }
+			b.AllowH, b.HoldH, b.DenyH = high(b.Allow), high(b.Hold), high(b.Deny)
+			b.AllowY = chartHeight - b.AllowH
+			b.HoldY = b.AllowY - b.HoldH
+			b.DenyY = b.HoldY - b.DenyH
+		}
+		out[i] = b
+	}
+	return out
+}
+
+// tally is how often something decided.
+type tally struct {
+	Name  string
+	Count int64
+}
+
+// denying returns the codes that decided most, except those of an allow.
+func denying(c counted) []tally {
+	var all []tally
+	for code, n := range c.sum() {
+		if !strings.HasSuffix(code, ".allowed") && !strings.HasSuffix(code, ".granted") {
+			all = append(all, tally{code, n})
+		}
+	}
+	slices.SortFunc(all, func(a, b tally) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), 8)]
 }

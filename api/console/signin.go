@@ -67,7 +67,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 		Credential: credential, Organization: known.Organization, Kind: known.Kind, ID: known.ID,
 		Expires: now.Add(maxSession),
 	}
-	if known.ExpiresAt != nil && known.ExpiresAt.Before(s.Expires) {
+	if known.ExpiresAt != nil && !known.ExpiresAt.After(s.Expires) {
 		s.Expires, s.Ending = *known.ExpiresAt, true
 	}
 	sealed, err := c.seal.close(s)

@@ -105,8 +105,12 @@ func short(s string) string {
 func quoted(s string) string { return "“" + short(s) + "”" }
 
 // when is an exact time.
-func when(t time.Time) template.HTML {
-	if t.IsZero() {
+func when(at any) template.HTML {
+	t, ok := at.(time.Time)
+	if p, is := at.(*time.Time); is && p != nil {
+		t, ok = *p, true
+	}
+	if !ok || t.IsZero() {
 		return "–"
 	}
 	t = t.UTC()

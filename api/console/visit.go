@@ -69,10 +69,15 @@ func (c *Console) exchange(by Caller, method, path string, body []byte, out any)
 	if err != nil {
 		return nil, err
 	}
+	return read(a, method+" "+path, out)
+}
+
+// read decodes an answer. One that is no success is a *problem.
+func read(a *Answer, what string, out any) (http.Header, error) {
 	defer a.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("reading the answer of %s: %w", what, err)
 	}
 	if a.Status >= http.StatusBadRequest {
 		p := &problem{}
@@ -90,7 +95,7 @@ func (c *Console) exchange(by Caller, method, path string, body []byte, out any)
 		return a.Header, nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return nil, fmt.Errorf("decoding the answer of %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("decoding the answer of %s: %w", what, err)
 	}
 	return a.Header, nil
 }
@@ -132,6 +137,11 @@ func (v *visit) show(name, title, current string, body any) error {
 }
 
 func (v *visit) answer(status int, name, title, current string, body any) error {
+	for _, e := range navigation {
+		if current == "" && e.Path != cookiePath && strings.HasPrefix(v.r.URL.Path+"/", e.Path+"/") {
+			current = e.Name
+		}
+	}
 	v.c.render(v.w, status, name, frame{Title: title, Current: current, Who: &v.who, Body: body})
 	return nil
 }
@@ -185,8 +195,8 @@ func (v *visit) form() error {
 		return &problem{Status: http.StatusBadRequest, Code: "malformed", Detail: "The form cannot be read."}
 	}
 	if org := v.r.PostForm.Get("organization"); org != v.who.Organization {
-		return stale("The form was made for the organization " + quoted(org) + ", but this browser is now signed in to " +
-			quoted(v.who.Organization) + ". Nothing was changed.")
+		return stale("The form was made for the organization " + quoted(org) + ", but this browser is now signed in " +
+			"to " + quoted(v.who.Organization) + ". Nothing was changed.")
 	}
 	return nil
 }

@@ -1,0 +1,116 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// rule is a rule.
+type rule struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Condition   string    `json:"condition"`
+	Action      string    `json:"action"`
+	Priority    int64     `json:"priority"`
+	IsActive    bool      `json:"isActive"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
+
+	Decided int64 `json:"-"` // in seven days
+}
+
+// counted is the answer of GET /v1/authorizations/counts.
+type counted struct {
+	Data []struct {
+		At     time.Time        `json:"at"`
+		Counts map[string]int64 `json:"counts"`
+		Other  int64            `json:"other"`
+	} `json:"data"`
+}
+
+// Outcomes returns the number of decisions by outcome, in their order of strictness.
+func (c counted) Outcomes() []tally {
+	sums := c.sum()
+	return []tally{{"allow", sums["allow"]}, {"approval_required", sums["approval_required"]}, {"deny", sums["deny"]}}
+}
+
+// sum returns the number of decisions by value.
+func (c counted) sum() map[string]int64 {
+	all := map[string]int64{}
+	for _, step := range c.Data {
+		for value, n := range step.Counts {
+			all[value] += n
+		}
+	}
+	return all
+}
+
+func (v *visit) counts(by, step string, since time.Duration) (c part[counted], err error) {
+	q := url.Values{"by": {by}, "step": {step}}
+	if since > 0 {
+		q.Set("from", v.c.cfg.Now().Add(-since).UTC().Format(time.RFC3339))
+	}
+	return c, c.read(v, with(under("authorizations", "counts"), q))
+}
+
+func (v *visit) rules() error {
+	body := struct {
+		Rules        []*rule
+		Lacks        string
+		Counts       string // why there are no counts
+		LeftOutCount bool
+	}{}
+	q := url.Values{"limit": {"100"}}
+	for range maxPages {
+		var some []*rule
+		header, err := v.exchange(http.MethodGet, with(under("rules"), q), nil, &some)
+		if body.Lacks, err = lacks(err); err != nil {
+			return err
+		}
+		body.Rules = append(body.Rules, some...)
+		at := nextCursor(header)
+		if at == "" {
+			break
+		}
+		q.Set("cursor", at)
+	}
+	counts, err := v.counts("rule_id", "1d", 7*24*time.Hour)
+	if err != nil {
+		return err
+	}
+	body.Counts = counts.Lacks
+	decided := counts.It.sum()
+	for _, r := range body.Rules {
+		r.Decided = decided[r.ID]
+	}
+	for _, step := range counts.It.Data {
+		body.LeftOutCount = body.LeftOutCount || step.Other > 0
+	}
+	return v.show("rules", "Rules", "Rules", body)
+}
+
+func (v *visit) rule() error {
+	id := v.r.PathValue("id")
+	var body struct {
+		It        rule
+		Revisions part[list[struct {
+			Revision   int64     `json:"revision"`
+			ReplacedAt time.Time `json:"replaced_at"`
+			Deleted    bool      `json:"deleted"`
+			Document   rule      `json:"document"`
+		}]]
+		Recent part[list[*row]]
+	}
+	if err := v.get(under("rules", id), &body.It); err != nil {
+		return err
+	}
+	if err := body.Revisions.read(v, under("rules", id, "revisions")); err != nil {
+		return err
+	}
+	if err := body.Recent.read(v, lastWith("rule_id", id)); err != nil {
+		return err
+	}
+	return v.show("rule", "Rule "+short(body.It.Name), "Rules", body)
+}
