@@ -26,6 +26,7 @@ func (endless) Match(in *engine.RegoInput) (bool, error) {
 func (endless) Review() condition.Review   { return condition.Review{} }
 func (endless) Fits(engine.Decision) error { return nil }
 func (endless) Lists() []string            { return nil }
+func (endless) Documents() []string        { return nil }
 func (endless) Libraries() []string        { return nil }
 func (endless) Size() int                  { return 0 }
 func (endless) Reads() engine.RegoReads    { return engine.RegoReads{Resource: true, Agent: true} }

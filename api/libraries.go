@@ -214,7 +214,7 @@ func (s *Server) checkUnused(r *request, c *libraryChange) error {
 
 // usesOf returns the lists and the libraries that a compiled rule uses.
 func usesOf(compiled *engine.CompiledRule, libraries engine.Libraries) registry.Uses {
-	uses := registry.Uses{Lists: compiled.Lists()}
+	uses := registry.Uses{Lists: compiled.Lists(), Texts: compiled.Texts()}
 	if names := compiled.Libraries(); len(names) > 0 {
 		uses.Libraries = make(map[string]int64)
 		for _, l := range libraries.Documents() {

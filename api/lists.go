@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
@@ -17,21 +19,35 @@ import (
 // listsPath is the prefix of the paths of lists. The body of a list may be as large as a batch.
 const listsPath = "/v1/lists/"
 
-// listBody is the body of PUT /v1/lists/{name}.
+// listBody is the body of PUT /v1/lists/{name}. It has one of both members.
 type listBody struct {
-	Values []string `json:"values"`
+	Values []string       `json:"values"`
+	Data   jsontext.Value `json:"data"`
+}
+
+// of returns the list called name.
+func (b *listBody) of(name string) engine.List {
+	return engine.List{Name: name, Values: b.Values, Data: b.Data}
 }
 
 func summarizeList(_ *request, l *engine.List) namedSummary {
-	return namedSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
+	return namedSummary{l.Name, l.Version, l.Len(), l.CreatedAt, l.UpdatedAt}
 }
 
 // putList stores a list or its next version. The list is in force before the answer is sent.
 func (s *Server) putList(r *request, in *listBody) error {
+	looks, err := s.looksInList(r, (*engine.CompiledRule).Texts)
+	if err != nil {
+		return err
+	}
 	r.slot.Leave() // from here on the handler only waits for the store
-	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
+	l, created, err := s.docs.PutList(r.ctx, r.who.org, in.of(r.param), r.stamp(), looks, r.mayChangeList)
+	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
+		return refuse(codeListInUse, "Rules look for texts in the list, and the document is no array of texts: "+
+			strings.Join(used.Rules, ", ")+". Change or delete them first.")
+	}
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
-		return invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
+		return invalid(in.member(), "take the lists of the organization over %d MiB together", full.Limit>>20)
 	}
 	if err != nil {
 		return fmt.Errorf("storing a list: %w", err)
@@ -54,25 +70,21 @@ func (r *request) mayChangeList(l *engine.List) error {
 
 func checkList(r *request, in *listBody) error {
 	var bad fieldErrors
-	if in.Values == nil {
-		bad.add("values", "is required: want an array of strings, which may be empty")
+	if in.Values == nil && in.Data == nil {
+		bad.add("values", "is required: want an array of strings, which may be empty, or data with a JSON document")
 	}
-	l := engine.List{Name: r.param, Values: in.Values}
+	l := in.of(r.param)
 	bad.merge(l.Validate())
 	return bad.err()
 }
 
 // deleteList removes a list. It refuses if a rule refers to the list.
 func (s *Server) deleteList(r *request) error {
-	o := s.decisions.Conditions()
-	var err error
-	if o.Libraries, err = s.currentLibraries(r); err != nil {
+	looks, err := s.looksInList(r, (*engine.CompiledRule).Lists)
+	if err != nil {
 		return err
 	}
-	err = s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
-		rule.IsActive = true // an inactive rule also prevents the deletion
-		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, o).ListNames(), r.param)
-	}, r.mayChangeList)
+	err = s.docs.DeleteList(r.ctx, r.who.org, r.param, looks, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
 		return refuse(codeListInUse,
 			"Rules look in the list: "+strings.Join(used.Rules, ", ")+". Change or delete them first.")
@@ -83,8 +95,37 @@ func (s *Server) deleteList(r *request) error {
 	return r.answer(http.StatusNoContent, nil)
 }
 
-// missingList adds advice to an error about a rule that refers to a missing list.
+// looksInList returns a function that reports whether the list that r names is among those that names
+// returns of a rule. An inactive rule counts, too.
+func (s *Server) looksInList(
+	r *request, names func(*engine.CompiledRule) []string,
+) (func(engine.Rule) bool, error) {
+	o := s.decisions.Conditions()
+	var err error
+	o.Libraries, err = s.currentLibraries(r)
+	return func(rule engine.Rule) bool {
+		rule.IsActive = true
+		return slices.ContainsFunc(engine.CompileRules([]engine.Rule{rule}, o).Rules(), func(c *engine.CompiledRule) bool {
+			return slices.Contains(names(c), r.param)
+		})
+	}, err
+}
+
+// member returns the name of the member that the body has.
+func (b *listBody) member() string {
+	if b.Data != nil {
+		return "data"
+	}
+	return "values"
+}
+
+// missingList adds advice to an error about a rule that refers to a missing list, or that looks for texts in
+// a document.
 func missingList(err error) error {
+	if other := (*registry.NoTextsError)(nil); errors.As(err, &other) {
+		return invalid("condition", "looks for texts in the list %q, which is a document: read it in Rego as "+
+			"data.lists[%[1]q], or name a list of texts", other.Name)
+	}
 	if missing := (*registry.MissingListError)(nil); errors.As(err, &missing) {
 		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first",
 			missing.Name, listsPath, missing.Name)

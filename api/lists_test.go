@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -98,6 +99,14 @@ func TestLists_Invalid(t *testing.T) {
 		"a name with space": {"pay%20ees", obj{"values": []string{}}, "name"},
 		"a capital":         {"Payees", obj{"values": []string{}}, "name"},
 		"another member":    {"payees", obj{"values": []string{}, "name": "x"}, "name"},
+		"both":              {"payees", obj{"values": []string{}, "data": 1}, "data"},
+		"null in data":      {"payees", obj{"data": obj{"a": []any{1, nil}}}, "data.a[1]"},
+		"no data":           {"payees", obj{"data": nil}, "data"},
+		"a large number":    {"payees", obj{"data": obj{"a": obj{"b": 9007199254740992}}}, "data.a.b"},
+		"deep data":         {"payees", obj{"data": json.RawMessage(strings.Repeat("[", 65) + strings.Repeat("]", 65))}, "data" + strings.Repeat("[0]", 64)},
+		"large data":        {"payees", obj{"data": strings.Repeat("x", 1<<20)}, "data"},
+		"a secret in data":  {"payees", obj{"data": obj{"a": []string{"ghp_" + strings.Repeat("A1b2C3", 6)}}}, "data.a[0]"},
+		"a secret in a key": {"payees", obj{"data": obj{"ghp_" + strings.Repeat("A1b2C3", 6): 1}}, "data.[redacted:github-pat]"},
 		"a secret":          {"payees", obj{"values": []string{"ghp_" + strings.Repeat("A1b2C3", 6)}}, "values[0]"},
 	} {
 		t.Run(name, func(t *testing.T) { h.do("PUT", "/v1/lists/"+tc.path, op, tc.body).wantField(tc.field) })
@@ -176,6 +185,53 @@ func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
 	h.do("PUT", "/v1/lists/trusted", op, obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
 	h.rule(acme, `{"agent_id":{"$in":{"l\u0069st":"tr\u0075sted"}}}`, `{"decision":"deny"}`)
 	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
+}
+
+// TestLists_Documents checks that Rego reads a list's document as it is now, and that a list in which rules look
+// for texts does not become another document.
+func TestLists_Documents(t *testing.T) {
+	h := start(t, func(c *setup) { c.Service.CompileRego = rego.CompileCondition })
+	op := h.operator(acme)
+	h.register(acme)
+	const path = "/v1/lists/limits"
+	condition := `{"rego":"data.lists.limits[input.intent.metadata.payee].blocked"}`
+	h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": condition, "action": `{"decision":"deny"}`}).wantField("condition")
+	got := read[engine.List](h.do("PUT", path, op, obj{"data": json.RawMessage(`{"eve": {"blocked": true, "a": 1.50}, "bob": {}}`)}).wantStatus(http.StatusCreated))
+	want := engine.List{Name: "limits", Data: []byte(`{"bob":{},"eve":{"a":1.5,"blocked":true}}`), Version: 1, CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now()}
+	same(t, "created", want, got)
+	same(t, "GET", want, read[engine.List](h.do("GET", path, op, nil).wantStatus(http.StatusOK)))
+	h.do("PUT", path, op, obj{"data": json.RawMessage(`{"bob": {}, "eve": {"blocked": true, "a": 1.5}}`)}).wantStatus(http.StatusOK).into(&got)
+	same(t, "put again", want, got)
+	all := read[page[namedSummary]](h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK))
+	same(t, "GET /v1/lists", []namedSummary{{"limits", 1, 2, want.CreatedAt, want.UpdatedAt}}, all.Data)
+	id := h.rule(acme, condition, `{"decision":"deny"}`)
+	approved := func(want bool) {
+		t.Helper()
+		var got result
+		if h.evaluate(acme, paying("eve")).wantStatus(http.StatusOK).into(&got); got.Approved != want {
+			t.Errorf("approved = %v, want %v: %v", got.Approved, want, got.Reasons)
+		}
+	}
+	approved(false)
+	h.do("PUT", path, op, obj{"data": obj{"eve": obj{}}}).wantStatus(http.StatusOK)
+	approved(true)
+	h.do("PUT", path, op, obj{"data": obj{"eve": obj{"blocked": true}}}).wantStatus(http.StatusOK)
+	approved(false)
+	if p := h.do("DELETE", path, op, nil).wantProblem(http.StatusConflict, codeListInUse); !strings.Contains(p.Detail, id) {
+		t.Errorf("detail = %q, want the rule %s", p.Detail, id)
+	}
+
+	texts := `{"metadata.payee":{"$in":{"list":"limits"}}}`
+	h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": texts, "action": `{"decision":"deny"}`}).wantField("condition")
+	h.do("PUT", path, op, obj{"data": []string{"eve", "bob"}}).wantStatus(http.StatusOK)
+	approved(true) // the condition in Rego has no value
+	id = h.rule(acme, texts, `{"decision":"deny"}`)
+	approved(false)
+	if p := h.do("PUT", path, op, obj{"data": []any{"eve", 1}}).wantProblem(http.StatusConflict, codeListInUse); !strings.Contains(p.Detail, id) {
+		t.Errorf("detail = %q, want the rule %s", p.Detail, id)
+	}
+	h.do("PUT", path, op, obj{"values": []string{"bob"}}).wantStatus(http.StatusOK)
+	approved(true)
 }
 
 func TestLists_Simulate(t *testing.T) {

@@ -344,6 +344,7 @@ type heavy struct{ engine.RegoCondition }
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
 func (heavy) Fits(engine.Decision) error            { return nil }
 func (heavy) Lists() []string                       { return nil }
+func (heavy) Documents() []string                   { return nil }
 func (heavy) Libraries() []string                   { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }

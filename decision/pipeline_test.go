@@ -249,6 +249,7 @@ func (w *watch) Match(in *engine.RegoInput) (bool, error) {
 
 func (*watch) Fits(engine.Decision) error { return nil }
 func (*watch) Lists() []string            { return nil }
+func (*watch) Documents() []string        { return nil }
 func (*watch) Libraries() []string        { return nil }
 func (*watch) Review() condition.Review   { return condition.Review{} }
 func (*watch) Size() int                  { return 1 }

@@ -54,11 +54,11 @@ func TestService_FollowsItsStore(t *testing.T) {
 			return err
 		}, inSession, "session.closed"},
 		{"a list", func() error {
-			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"eve"}, time.Now(), func(*engine.List) error { return nil })
+			_, _, err := docs.PutList(ctx, corpus.Organization, engine.List{Name: "blocked", Values: []string{"eve"}}, time.Now(), nil, func(*engine.List) error { return nil })
 			return errors.Join(err, docs.PutRule(ctx, corpus.Organization, &rule, 0, registry.Uses{Lists: []string{"blocked"}}))
 		}, toBob, "policy.allowed"},
 		{"another value", func() error {
-			_, _, err := docs.PutList(ctx, corpus.Organization, "blocked", []string{"bob"}, time.Now(), func(*engine.List) error { return nil })
+			_, _, err := docs.PutList(ctx, corpus.Organization, engine.List{Name: "blocked", Values: []string{"bob"}}, time.Now(), nil, func(*engine.List) error { return nil })
 			return err
 		}, toBob, "rule.deny"},
 		{"a rule", func() error {

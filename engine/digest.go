@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Digest identifies what decides an intent: a policy version, the active rules in deciding order, the
@@ -27,7 +28,8 @@ import (
 //
 //	[[[name, condition, action, priority], …], [[list, [text, …]], …]]
 //
-// The lists are sorted by name, and their texts are sorted. A list that is missing is null. If the rules use
+// The lists are sorted by name, and their texts are sorted. A list that is a document has the document in
+// the place of the texts. A list that is missing is null. If the rules use
 // libraries, [[library, [[file, source], …]], …] follows the lists, sorted by name and by file. A library
 // that is missing is null. For example, without rules it is the digest of [[],[]]:
 // sha256:643d5437104296e21d906ecb15b2c96ad278f20cfc4af53b12bb6069bd853726.
@@ -60,11 +62,11 @@ func (rs *RuleSet) Digest() (string, error) {
 		rules = append(rules, []any{c.rule.Name, c.rule.Condition, c.rule.Action, c.rule.Priority})
 	}
 	for _, name := range rs.ListNames() {
-		var texts any
+		var content any
 		if l := rs.lists[name]; l != nil {
-			texts = slices.Concat([]string{}, l.Items())
+			content = jsontext.Value(l.Document())
 		}
-		lists = append(lists, []any{name, texts})
+		lists = append(lists, []any{name, content})
 	}
 	if libraries := rs.usedLibraries(); len(libraries) > 0 {
 		return digestOf([]any{rules, lists, libraries})

@@ -55,6 +55,7 @@ func (regoStub) Match(in *RegoInput) (bool, error) {
 
 func (regoStub) Fits(Decision) error      { return nil }
 func (regoStub) Lists() []string          { return nil }
+func (regoStub) Documents() []string      { return nil }
 func (regoStub) Libraries() []string      { return nil }
 func (regoStub) Review() condition.Review { return condition.Review{} }
 

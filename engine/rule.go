@@ -57,8 +57,10 @@ type RegoCondition interface {
 	Fits(outcome Decision) error
 	// Review lists parts of the source that its author may not have meant.
 	Review() condition.Review
-	// Lists returns the names of the lists that the condition uses, sorted.
+	// Lists returns the names of the lists of texts that the condition uses, sorted.
 	Lists() []string
+	// Documents returns the names of the lists that the condition reads as data.lists, sorted.
+	Documents() []string
 	// Libraries returns the names of the libraries that the condition imports, directly and through
 	// other libraries, sorted.
 	Libraries() []string

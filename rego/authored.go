@@ -61,7 +61,11 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	if err := checkBounds(module, l); err != nil {
 		return nil, err
 	}
-	lists, err := listsOf(c)
+	lists, err := listsOf(c, inputLists)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := documentsOf(c, module)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, ref: ref, question: p, lists: lists, size: size, items: items, reads: reads,
+	return &sandboxed{source: source, ref: ref, question: p, lists: lists, documents: documents, size: size, items: items, reads: reads,
 		from: l, libraries: l.withUses(imports), messages: messages, reason: reason}, nil
 }
 
@@ -140,10 +144,11 @@ type sandboxed struct {
 	source   string
 	ref      ast.Ref // the rule that decides
 	question *prepared
-	lists    []string
-	size     int
-	items    bool // whether it calls writ.items
-	reads    engine.RegoReads
+	// lists has the names of the lists of texts that it reads, and documents those of data.lists.
+	lists, documents []string
+	size             int
+	items            bool // whether it calls writ.items
+	reads            engine.RegoReads
 	// from has all libraries. libraries names the libraries that the condition uses.
 	from      *Libraries
 	libraries []string
@@ -161,9 +166,8 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	if !c.meets(in, work) {
 		return false, nil
 	}
-	left := inSteps(work)
-	left.metadata = in.Intent.Metadata
-	input, err := conditionInput(in, c.lists)
+	left := c.budget(in, work)
+	input, err := c.input(in)
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}
@@ -197,6 +201,9 @@ func matching(v ast.Value) bool {
 
 // Lists implements [engine.RegoCondition].
 func (c *sandboxed) Lists() []string { return c.lists }
+
+// Documents implements [engine.RegoCondition].
+func (c *sandboxed) Documents() []string { return c.documents }
 
 // Libraries implements [engine.RegoCondition].
 func (c *sandboxed) Libraries() []string { return c.libraries }

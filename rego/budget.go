@@ -48,6 +48,8 @@ type budget struct {
 	// metadata has the values that the condition may read as lists. values has those that it has read.
 	metadata map[string]string
 	values   map[string]*condition.Value
+	// lists has the documents that the condition may read.
+	lists condition.Lists
 }
 
 // askedPerLook is the number of calls of Cancelled for each look at the clock.

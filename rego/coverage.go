@@ -71,7 +71,9 @@ func coverageOf(
 		}
 		for _, input := range asked {
 			// After an error, the expressions before the failing one count as covered.
-			_, _ = question.ask(input, inSteps(new(condition.Work)))
+			left := inSteps(new(condition.Work))
+			left.lists = lists
+			_, _ = question.ask(input, left)
 		}
 	}
 	report := covered.Report(modules).Files[entry]
@@ -118,10 +120,13 @@ func (l *Libraries) questionOf(c *ast.Compiler, source string, module *ast.Modul
 func inputsAsked(
 	r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, in *engine.Input, texts []string,
 ) (inputs []ast.Value, err error) {
+	if err := checkListed(lists, r.Documents()); err != nil {
+		return nil, err
+	}
 	for _, text := range texts {
 		for _, name := range namesAsked(r, in) {
 			input, err := conditionInput(&engine.RegoInput{Intent: in.Intent, DecidedAt: in.DecidedAt, AgentID: name,
-				Agent: in.Agent, Resource: text, Policy: p, Lists: lists}, r.Lists())
+				Agent: in.Agent, Resource: text, Policy: p, Lists: lists}, r.Texts())
 			if err != nil {
 				return nil, err
 			}

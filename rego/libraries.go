@@ -151,6 +151,10 @@ func (l *Libraries) checkModule(m *ast.Module) error {
 			found.Add(mistake(ref[0].Location,
 				"a library does not read %v: take the list as an argument of a function, so that the rule names it",
 				inputLists))
+		case ref.HasPrefix(dataLists):
+			found.Add(mistake(ref[0].Location,
+				"a library does not read %v: take the document as an argument of a function, so that the rule names it",
+				dataLists))
 		case ref.HasPrefix(ast.DefaultRootRef) && !ref.HasPrefix(libraries):
 			found.Add(mistake(ref[0].Location, "%v is not defined here: a library sees only the input and libraries",
 				ref))
@@ -327,7 +331,7 @@ func (l *Libraries) compile(module *ast.Module, imports []string) (*ast.Compiler
 // compileWith is compile with a new compiler.
 func (l *Libraries) compileWith(c *ast.Compiler, module *ast.Module, imports []string) (*ast.Compiler, error) {
 	modules := map[string]*ast.Module{entry: module}
-	var given []string
+	given := []string{listsRule}
 	if len(imports) > 0 {
 		given = append(given, libraryRoot)
 		l.link(c)

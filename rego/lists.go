@@ -29,23 +29,22 @@ var (
 	inputLists = ast.InputRootRef.Append(keyLists)
 )
 
-// listsOf returns the names of the lists that compiled modules read, sorted. The names must be
+// listsOf returns the names of the lists that compiled modules read below root, sorted. The names must be
 // constants, because the lists of a rule are checked when the rule is stored.
-func listsOf(c *ast.Compiler) ([]string, error) {
+func listsOf(c *ast.Compiler, root ast.Ref) ([]string, error) {
 	var names []string
 	var found condition.Error
 	for _, m := range c.Modules {
 		ast.WalkRefs(m, func(ref ast.Ref) bool {
-			if !ref.HasPrefix(inputLists) {
+			if !ref.HasPrefix(root) {
 				return false
 			}
 			name, ok := ast.String(""), false
-			if len(ref) > len(inputLists) {
-				name, ok = ref[len(inputLists)].Value.(ast.String)
+			if len(ref) > len(root) {
+				name, ok = ref[len(root)].Value.(ast.String)
 			}
 			if err := condition.CheckListName(string(name)); !ok {
-				found.Add(mistake(ref[0].Location, `%v must name one list, such as %v.payees or %v["payees"]`,
-					inputLists, inputLists, inputLists))
+				found.Add(mistake(ref[0].Location, `%v must name one list, such as %[1]v.payees or %[1]v["payees"]`, root))
 			} else if err != nil {
 				found.Add(mistake(ref[0].Location, "%v", err))
 			}
@@ -63,6 +62,9 @@ func listsTerm(lists condition.Lists, names []string) (*ast.Term, error) {
 		l := lists[name]
 		if l == nil {
 			return nil, fmt.Errorf("there is no list %s", name)
+		}
+		if !l.IsTexts() {
+			return nil, fmt.Errorf("the list %s is a document, not texts: read %v.%[1]s", name, dataLists)
 		}
 		set, _ := l.Rendered(renderSet).(*ast.Term)
 		members = append(members, ast.Item(ast.StringTerm(name), set))
@@ -95,7 +97,12 @@ func inputOfLists(names []string) string {
 // writeLists writes the lists that the rules use as one file of package pkg. It returns no file if
 // the rules use no list.
 func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
-	if len(set.ListNames()) == 0 {
+	var names []string
+	for _, r := range set.Rules() {
+		names = append(names, r.Texts()...)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
 		return nil, nil
 	}
 	var b strings.Builder
@@ -108,10 +115,13 @@ func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
 		{namesRule, (*condition.List).Names},
 	} {
 		fmt.Fprintf(&b, "\n%s := {\n", rule.name)
-		for _, name := range set.ListNames() {
+		for _, name := range names {
 			l := set.Lists()[name]
 			if l == nil {
 				return nil, fmt.Errorf("a rule looks in the list %s, which is not there", name)
+			}
+			if !l.IsTexts() {
+				return nil, fmt.Errorf("a rule looks in the list %s, which is a document, not texts", name)
 			}
 			fmt.Fprintf(&b, "\t%s: %s,\n", condition.Quote(name), setOf(rule.of(l)))
 		}

@@ -115,6 +115,11 @@ func lower(
 	if err != nil {
 		return nil, err
 	}
+	documents, err := writeDocuments(pkg, set)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, documents...)
 	l := lowering{policy: p, pkg: pkg, left: left, counters: set.Counters(), files: files, libraries: librariesOf(set)}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {

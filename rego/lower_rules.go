@@ -59,7 +59,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		intent = "intent := object.union(input.intent, {" + intent + "})"
 		input := fmt.Sprintf("{\"intent\": intent, \"agent\": %s, "+
 			"\"policy\": %s, \"decided_at\": input.decided_at%s%s}",
-			agent, conditionPolicy, inputOfLists(r.Lists()), items)
+			agent, conditionPolicy, inputOfLists(r.Texts()), items)
 		asks := asksEntry(pkg, source) + " with input as "
 		l.rules = append(l.rules, head+inline([]line{
 			{text: intent, param: true},
@@ -199,7 +199,7 @@ func (l *lowering) embed(pkg, name, source, library string, change func(*ast.Mod
 		}
 		file, err := formatted(name, "package "+pkg+"\n\n"+imports+entry+" if {\n"+source+"\n}\n")
 		names, _, _ := refersTo(m)
-		if err != nil || len(names) == 0 && !strings.Contains(source, ast.Print.Name) {
+		if err != nil || len(names) == 0 && !strings.Contains(source, ast.Print.Name) && !readsDocuments(m) {
 			return file, err
 		}
 		if m, err = ast.ParseModuleWithOpts("", file.Source, parserOptions()); err != nil {
@@ -211,6 +211,10 @@ func (l *lowering) embed(pkg, name, source, library string, change func(*ast.Mod
 	change(m)
 	if !isLibrary(m) {
 		redirect(m, libraries, l.librariesAt())
+	}
+	if !ownsDataLists(m) {
+		nameLists(m)
+		redirect(m, dataLists, documentsAt(l.pkg))
 	}
 	out, err := move(m, ast.MustParseRef("data."+pkg))
 	if err != nil {

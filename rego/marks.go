@@ -83,14 +83,13 @@ func (c *sandboxed) Explain(in *engine.RegoInput) (leaves []engine.ExplainedLeaf
 	if work == nil {
 		work = new(condition.Work)
 	}
-	left := inSteps(work)
-	left.metadata = in.Intent.Metadata
+	left := c.budget(in, work)
 	demanded := c.meets(in, work)
 	m, err := newMarks(c.source)
 	if err != nil {
 		return nil, -1 // cannot happen: the source has compiled
 	}
-	input, err := conditionInput(in, c.lists)
+	input, err := c.input(in)
 	if err != nil {
 		return nil, -1
 	}

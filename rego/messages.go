@@ -107,14 +107,13 @@ func (c *sandboxed) Messages(in *engine.RegoInput, kept *engine.Intent) []string
 	if work == nil {
 		work = new(condition.Work)
 	}
-	left := inSteps(work)
-	left.metadata = in.Intent.Metadata
+	left := c.budget(in, work)
 	texts := make(map[string]bool)
 	for _, m := range c.messages {
 		if !m.kept() {
 			continue
 		}
-		input, err := conditionInput(m.input(in, kept), c.lists)
+		input, err := c.input(m.input(in, kept))
 		if err != nil {
 			continue
 		}

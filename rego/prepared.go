@@ -23,7 +23,7 @@ type prepared struct {
 	query    ast.QueryCompiler
 	body     ast.Body
 	answer   ast.Var
-	// store is empty and is never written to. txn reads it and is never closed.
+	// store is empty and is never written to: see [documents]. txn reads it and is never closed.
 	store storage.Store
 	txn   storage.Transaction
 	// patterns keeps compiled regular expressions and globs. OPA's own cache would hold only a
@@ -72,10 +72,14 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 
 // iterate calls f with each result of a body.
 func (p *prepared) iterate(b ast.Body, input ast.Value, limit *budget, f func(topdown.QueryResult) error) error {
+	store := p.store
+	if limit.lists != nil {
+		store = &documents{p.store, limit.lists}
+	}
 	return topdown.NewQuery(b).
 		WithCompiler(p.compiler).
 		WithQueryCompiler(p.query).
-		WithStore(p.store).
+		WithStore(store).
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
 		WithQueryTracer(p.tracer).

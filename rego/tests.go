@@ -127,8 +127,11 @@ func RunTests(
 
 // RunModuleTests runs the tests in files as `opa test` does. It tests modules of rules' conditions in
 // the packages that their authors gave them. A test may be in any package, and sees the modules and
-// the input that it gives. Functions, errors and results are as in [RunTests].
-func RunModuleTests(ctx context.Context, modules, files []File) ([]TestResult, error) {
+// the input that it gives, and the lists as data.lists. Functions, errors and results are as in
+// [RunTests].
+func RunModuleTests(
+	ctx context.Context, lists condition.Lists, modules, files []File,
+) ([]TestResult, error) {
 	tests, err := parseTests(files)
 	if err != nil {
 		return nil, err
@@ -140,10 +143,21 @@ func RunModuleTests(ctx context.Context, modules, files []File) ([]TestResult, e
 			return nil, explain(err)
 		}
 	}
-	if err := checkData(tests); err != nil {
+	if err := checkData(tests, listsRule); err != nil {
 		return nil, err
 	}
-	return runTests(ctx, conditionSchema(), ast.DefaultRootRef, tests, inmem.New(), traced)
+	listed := make(map[string]any, len(lists))
+	for name, l := range lists {
+		v, err := documentOf(l)
+		if err == nil {
+			listed[name], err = ast.JSON(v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", name, err)
+		}
+	}
+	store := inmem.NewFromObjectWithOpts(map[string]any{listsRule: listed}, inmem.OptRoundTripOnWrite(false))
+	return runTests(ctx, conditionSchema(), ast.DefaultRootRef, tests, store, traced)
 }
 
 // testModules parses files. Each must belong to the package of the tests, or to a package below it.

@@ -31,7 +31,7 @@ func TestDecision_Tests_FunctionsAreBounded(t *testing.T) {
 		`sprintf("%d", [7]) == "mocked" with sprintf as "mocked"`:     TestPassed,
 	} {
 		files := []File{{Name: "a_test.rego", Source: "package a_test\n\ntest_a if " + line + "\n"}}
-		got, err := RunModuleTests(t.Context(), nil, files)
+		got, err := RunModuleTests(t.Context(), nil, nil, files)
 		if err != nil || len(got) != 1 || got[0].Outcome != want {
 			t.Errorf("%s = %+v, %v, want %s", line, got, err, want)
 		}

@@ -130,9 +130,9 @@ func (d *Document) List() (*engine.List, error) {
 		l := new(engine.List)
 		check := func() error {
 			bad := fieldsOf(l.Validate())
-			if d.root.member("values") == nil {
+			if d.root.member("values") == nil && d.root.member("data") == nil {
 				bad = append(bad, engine.FieldError{Field: "values",
-					Message: "is required: want a list of texts, which may be empty"})
+					Message: "is required: want a list of texts, which may be empty, or data with any document"})
 			}
 			return invalid(bad)
 		}

@@ -39,8 +39,9 @@ type File struct {
 	Policies []jsontext.Value `json:"policies,omitzero"`
 	// Rules is a path, or an array of paths and rules.
 	Rules jsontext.Value `json:"rules,omitzero"`
-	// Lists has the values of the lists that the rules look in, by the names of the lists.
-	Lists map[string][]string `json:"lists,omitzero"`
+	// Lists has the values of the lists that the rules look in, by the names of the lists. Any other JSON
+	// than an array of texts is the list's data.
+	Lists map[string]jsontext.Value `json:"lists,omitzero"`
 	// Libraries is the path of a directory with the libraries that the rules import, relative to the
 	// file.
 	Libraries string `json:"libraries,omitzero"`

@@ -143,13 +143,14 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 func runModuleTests(ctx context.Context, suites []*Suite, o Options, report *Report) error {
 	ran := map[string]bool{}
 	for _, s := range suites {
-		key := fmt.Sprint(s.modules, s.moduleTests)
+		key := fmt.Sprint(s.modules, s.moduleTests, s.subject.listed())
 		if len(s.moduleTests) == 0 || ran[key] {
 			continue
 		}
 		ran[key] = true
 		r := regoSuite{suite: s}
-		results, err := rego.RunModuleTests(ctx, append(s.subject.libraryFiles(), s.modules...), s.moduleTests)
+		results, err := rego.RunModuleTests(ctx, s.subject.conditions.Lists,
+			append(s.subject.libraryFiles(), s.modules...), s.moduleTests)
 		if err != nil {
 			return r.located(err)
 		}

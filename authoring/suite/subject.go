@@ -23,14 +23,15 @@ func conditions(lists condition.Lists, libraries engine.Libraries) engine.Option
 func (r *reader) lists(f *File) []engine.List {
 	var all []engine.List
 	for _, name := range slices.Sorted(maps.Keys(f.Lists)) {
-		l := engine.List{Name: name, Values: f.Lists[name]}
+		l := engine.ListOf(name, f.Lists[name])
 		var invalid *engine.InvalidError
 		if errors.As(l.Validate(), &invalid) {
 			for _, bad := range invalid.Fields {
-				r.refuse("lists."+name+strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name"), "%s",
-					bad.Message)
+				field := strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name")
+				r.refuse("lists."+name+strings.TrimPrefix(field, "data"), "%s", bad.Message)
 			}
 		}
+		l.Normalize()
 		all = append(all, l)
 	}
 	return all
@@ -40,11 +41,18 @@ func (r *reader) lists(f *File) []engine.List {
 func (r *reader) checkLists(s *subject) {
 	for _, rule := range s.ruleSources {
 		for _, name := range rule.lists {
-			if s.conditions.Lists[name] == nil {
+			switch l := s.conditions.Lists[name]; {
+			case l == nil:
 				r.add(&document.Error{Problems: []document.Problem{
 					rule.doc.Problem("condition",
 						fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name,
 							r.path)),
+				}})
+			case !l.IsTexts() && slices.Contains(rule.texts, name):
+				r.add(&document.Error{Problems: []document.Problem{
+					rule.doc.Problem("condition",
+						fmt.Sprintf("looks for texts in the list %s, which is a document in %s: read data.lists.%[1]s in "+
+							"Rego, or give an array of texts", name, r.path)),
 				}})
 			}
 		}
@@ -68,7 +76,8 @@ type source struct {
 	wire   []byte
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
-	lists  []string // the names of the lists that the rule uses
+	// lists has the names of the lists that the rule uses, and texts of those that it uses as texts.
+	lists, texts []string
 }
 
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
@@ -96,7 +105,7 @@ func readSource(d *document.Document, kind document.Kind, file string, o engine.
 	r, err := d.Rule(o)
 	if err == nil {
 		doc := r.Rule()
-		s.rule, s.lists = &doc, r.Lists()
+		s.rule, s.lists, s.texts = &doc, r.Lists(), r.Texts()
 	}
 	return s, err
 }
@@ -208,9 +217,18 @@ func subjectKey(p source, rules []source, lists []engine.List, libraries librari
 		all = append(all, []byte(r.file), r.wire)
 	}
 	for _, l := range lists {
-		all = append(all, fmt.Appendf(nil, "%s %q", l.Name, l.Values))
+		all = append(all, fmt.Appendf(nil, "%s %q %s", l.Name, l.Values, l.Data))
 	}
 	return sha256.Sum256(bytes.Join(all, []byte("\n")))
+}
+
+// listed returns the names of the lists with their content, sorted.
+func (s *subject) listed() (all []string) {
+	for name, l := range s.conditions.Lists {
+		all = append(all, name+" "+string(l.Document()))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // ruleCalled returns the ids of the rules with this name or id.

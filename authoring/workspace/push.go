@@ -136,7 +136,7 @@ func (c *Change) pushList(ctx context.Context, call Call) error {
 		r.IfMatch = string(encode(c.list.UpdatedAt))
 	}
 	if c.local != nil {
-		r.Body = map[string]any{"values": c.local.list.Values}
+		r.Body = listContent(c.local.list)
 		c.list = new(engine.List)
 	}
 	return c.put(ctx, call, r, c.list)

@@ -246,12 +246,20 @@ func ruleValue(r *engine.Rule) jsontext.Value {
 	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
 }
 
-// listValue returns the members of a list that are compared. Its values are in the form that the
-// server stores.
+// listValue returns the members of a list that are compared. Its values or its document are in
+// the form that the server stores.
 func listValue(l *engine.List) jsontext.Value {
-	c := engine.List{Values: slices.Clone(l.Values)}
+	c := engine.List{Values: slices.Clone(l.Values), Data: l.Data.Clone()}
 	c.Normalize()
-	return encode(map[string][]string{"values": c.Values})
+	return encode(listContent(&c))
+}
+
+// listContent returns what the body of a PUT of a list has.
+func listContent(l *engine.List) map[string]any {
+	if l.Data != nil {
+		return map[string]any{"data": l.Data}
+	}
+	return map[string]any{"values": l.Values}
 }
 
 // encode returns v as JSON. It panics on an error, because every document has a JSON form.

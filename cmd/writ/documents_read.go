@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/authoring/document"
 	"writ/authoring/workspace"
 	"writ/engine"
@@ -72,16 +74,17 @@ func readLists(s streams, name string) (condition.Lists, error) {
 	if name == "" {
 		return nil, nil
 	}
-	var values map[string][]string
+	var values map[string]jsontext.Value
 	if err := decodeInput(s, name, "", &values); err != nil {
 		return nil, err
 	}
 	var lists []engine.List
 	for listName, items := range values {
-		l := engine.List{Name: listName, Values: items}
+		l := engine.ListOf(listName, items)
 		if err := l.Validate(); err != nil {
 			return nil, &inputError{name: name, err: fmt.Errorf("list %q: %w", listName, err)}
 		}
+		l.Normalize()
 		lists = append(lists, l)
 	}
 	return engine.CompileLists(lists), nil

@@ -65,6 +65,7 @@ var (
 	errNoCount    = missing("", "nothing was counted")
 	errNotDecimal = &EvalError{CauseNotDecimal, "", "a metadata value that is compared with a number is not a decimal"}
 	errNoList     = &EvalError{CauseBroken, "", "there is no such list"}
+	errNoTexts    = &EvalError{CauseBroken, "", "the list is a document, not texts"}
 	// errNoSide is the error of a comparison with the resource whose side is not set.
 	errNoSide = &EvalError{CauseFunction, "", "the condition is neither for a block nor for an allowance"}
 )

@@ -152,7 +152,7 @@ func (n *expression) ask(f *Frame) result {
 var celFailures = map[*EvalError]ref.Val{
 	ErrTooMuchWork: types.WrapErr(ErrTooMuchWork), errNotDecimal: types.WrapErr(errNotDecimal),
 	errNoCost: types.WrapErr(errNoCost),
-	errNoList: types.WrapErr(errNoList), errNoSide: types.WrapErr(errNoSide),
+	errNoList: types.WrapErr(errNoList), errNoSide: types.WrapErr(errNoSide), errNoTexts: types.WrapErr(errNoTexts),
 }
 
 func celFailure(why *EvalError) ref.Val {

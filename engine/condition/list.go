@@ -1,10 +1,14 @@
 package condition
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine/resource"
 )
@@ -16,8 +20,12 @@ const fnList = "list"
 // and trees calls it.
 const fnListNames = "list_names"
 
-// List has the texts of a named list. It is immutable and safe for concurrent use.
+// List has the texts of a named list, or a JSON document. It is immutable and safe for concurrent use.
 type List struct {
+	// document is nil for a list of texts. noTexts says that the document is no list of texts.
+	document []byte
+	noTexts  bool
+
 	items []string
 	has   map[string]struct{}
 	// addresses has the texts with an @, their domains folded. It is nil without such texts.
@@ -27,6 +35,9 @@ type List struct {
 
 	once     sync.Once
 	rendered any
+	// parsed is the document in another language.
+	parsing sync.Once
+	parsed  any
 }
 
 // Lists has the lists of an organization by name.
@@ -53,6 +64,33 @@ func NewList(items []string) *List {
 		}
 	}
 	return l
+}
+
+// NewDocument returns the list that is a JSON document. texts are those of the document if it is a list
+// of texts, too, as isTexts says.
+func NewDocument(document []byte, texts []string, isTexts bool) *List {
+	l := NewList(texts)
+	l.document, l.noTexts = document, !isTexts
+	return l
+}
+
+// IsTexts reports whether l is a list of texts.
+func (l *List) IsTexts() bool { return !l.noTexts }
+
+// Document returns the list in JSON, a list of texts as a sorted array. It must not be modified.
+func (l *List) Document() []byte {
+	if l.document != nil {
+		return l.document
+	}
+	text, _ := json.Marshal(l.items) // cannot fail: the texts are UTF-8
+	return text
+}
+
+// Parsed returns the list's document in another language, as parse makes it. It calls parse only once
+// for each list.
+func (l *List) Parsed(parse func(document []byte) any) any {
+	l.parsing.Do(func() { l.parsed = parse(l.Document()) })
+	return l.parsed
 }
 
 // Names returns the folded texts of the list, sorted, each once.
@@ -101,7 +139,26 @@ func (l *List) Rendered(render func(items []string) any) any {
 const itemBytes = 56
 
 // Size returns the approximate size of the list in memory, in bytes.
-func (l *List) Size() int { return ListSize(l.items) }
+func (l *List) Size() int {
+	if l.document != nil {
+		return DocumentSize(l.document)
+	}
+	return ListSize(l.items)
+}
+
+// documentValueBytes is the approximate size of a value of a document in memory, without its text. A
+// member of an object is two values.
+const documentValueBytes = 96
+
+// DocumentSize returns the approximate size in memory of a list that is a JSON document, in bytes.
+func DocumentSize(document []byte) int {
+	size := len(document)
+	for d := jsontext.NewDecoder(bytes.NewReader(document)); ; size += documentValueBytes {
+		if _, err := d.ReadToken(); err != nil {
+			return size
+		}
+	}
+}
 
 // ListSize returns the approximate size in memory of a list of items, in bytes.
 func ListSize(items []string) int {
@@ -132,6 +189,9 @@ func (f *Frame) inList(name, s string, has func(*List, string) bool) result {
 	l := f.lists[name]
 	if l == nil {
 		return failing(errNoList)
+	}
+	if l.noTexts {
+		return failing(errNoTexts)
 	}
 	if !f.Work.Charge(len(s) / searchSteps) {
 		return failing(ErrTooMuchWork)

@@ -137,17 +137,17 @@ func (r *Registry) ListLibraries(
 
 // Uses has the documents that a rule refers to.
 type Uses struct {
-	// Lists has the names of the lists.
-	Lists []string
+	// Lists has the names of the lists, and Texts of those that the rule uses as texts.
+	Lists, Texts []string
 	// Libraries has the revisions of the libraries with which the rule was compiled, by name.
 	Libraries map[string]int64
 }
 
-// have returns an error unless the documents of uses are there: a [*MissingListError], or a
+// have returns an error unless the documents of uses are there: a [*MissingListError], a [*NoTextsError], or a
 // [*LibraryChangedError] for a library that is missing or has another revision.
 func have(tx storage.Reader, org string, uses []Uses) error {
 	for _, u := range uses {
-		if err := haveLists(tx, org, u.Lists); err != nil {
+		if err := haveLists(tx, org, u.Lists, u.Texts); err != nil {
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(u.Libraries)) {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,20 +25,25 @@ type ListInUseError struct{ Rules []string }
 // Error implements error.
 func (e *ListInUseError) Error() string { return "the list is used by " + strings.Join(e.Rules, ", ") }
 
-// PutList stores values as the next version of a list and returns the list. The values must be
-// valid. If they equal the stored values, there is no new version. The lists of org are kept in
+// PutList stores the values or the document of l as the next version of a list and returns the list. l must
+// be valid. If its content equals the stored content, there is no new version. The lists of org are kept in
 // memory, so their total engine.List.Size is bounded by 2*[storage.MaxBody]. Beyond that, PutList
-// returns a *storage.LimitError. check may be nil. It gets the stored list, or nil if there is no
+// returns a *storage.LimitError. If a list of texts becomes a document that is none, and rules of org use
+// it as texts, PutList returns a [*ListInUseError]. looks reports whether a rule does. It is called as in
+// [Registry.DeleteList]. It may be nil if l is a list of texts. check may be nil. It gets the stored list, or nil if there is no
 // list yet. If check returns an error, nothing is stored and PutList returns this error. check
 // may be called more than once and must not call the store.
 func (r *Registry) PutList(
-	ctx context.Context, org, name string, values []string, at time.Time, check func(*engine.List) error,
+	ctx context.Context, org string, l engine.List, at time.Time, looks func(engine.Rule) bool,
+	check func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
+	_, texts := l.Texts()
 	list, err = change(ctx, r, org, func(tx storage.Tx) (*engine.List, error) {
-		next := engine.List{Name: name, Values: slices.Clone(values), Version: 1, CreatedAt: at, UpdatedAt: at}
+		next := engine.List{Name: l.Name, Values: slices.Clone(l.Values), Data: l.Data.Clone(), Version: 1,
+			CreatedAt: at, UpdatedAt: at}
 		next.Normalize()
 		more := next.Size()
-		old, err := storage.Lists.Get(tx, org, name)
+		old, err := storage.Lists.Get(tx, org, l.Name)
 		if created = errors.Is(err, storage.ErrNotFound); created {
 			old, err = nil, nil
 		}
@@ -48,8 +54,14 @@ func (r *Registry) PutList(
 			return nil, err
 		}
 		if old != nil {
-			if slices.Equal(old.Values, next.Values) {
+			if slices.Equal(old.Values, next.Values) && bytes.Equal(old.Data, next.Data) &&
+				(old.Data == nil) == (next.Data == nil) {
 				return old, nil
+			}
+			if _, were := old.Texts(); were && !texts {
+				if err := unused(tx, org, l.Name, looks); err != nil {
+					return nil, err
+				}
 			}
 			next.Version, next.CreatedAt = old.Version+1, old.CreatedAt
 			more -= old.Size()
@@ -59,7 +71,7 @@ func (r *Registry) PutList(
 		}); err != nil {
 			return nil, err
 		}
-		if err := retire(tx, storage.ListKind, org, name, false); err != nil {
+		if err := retire(tx, storage.ListKind, org, l.Name, false); err != nil {
 			return nil, err
 		}
 		return &next, storage.Lists.Put(tx, org, &next)
@@ -123,20 +135,8 @@ func (r *Registry) DeleteList(
 		if err != nil {
 			return err
 		}
-		var used []string
-		err = storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
-			// A condition with a backslash may spell the name with escapes.
-			could := strings.Contains(rule.Condition, name) || strings.Contains(rule.Condition, `\`)
-			if could && looks(*rule) {
-				used = append(used, fmt.Sprintf("%q (%s)", rule.Name, rule.ID))
-			}
-			return len(used) < usersNamed, nil
-		})
-		if err != nil {
+		if err := unused(tx, org, name, looks); err != nil {
 			return err
-		}
-		if len(used) > 0 {
-			return &ListInUseError{used}
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
 			return raise(&c.ListBytes, -int64(old.Size()), "bytes of lists", 0)
@@ -150,11 +150,47 @@ func (r *Registry) DeleteList(
 	})
 }
 
+// unused returns a [*ListInUseError] if a rule may name a list and looks is true of the rule.
+func unused(tx storage.Reader, org, name string, looks func(engine.Rule) bool) error {
+	var used []string
+	err := storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
+		// A condition with a backslash may spell the name with escapes.
+		could := strings.Contains(rule.Condition, name) || strings.Contains(rule.Condition, `\`)
+		if could && looks(*rule) {
+			used = append(used, fmt.Sprintf("%q (%s)", rule.Name, rule.ID))
+		}
+		return len(used) < usersNamed, nil
+	})
+	if err == nil && len(used) > 0 {
+		err = &ListInUseError{used}
+	}
+	return err
+}
+
 // usersNamed bounds the number of rules that a ListInUseError names.
 const usersNamed = 10
 
-// haveLists returns a [*MissingListError] if org does not have all of the named lists.
-func haveLists(tx storage.Reader, org string, names []string) error {
+// NoTextsError names a list that a rule uses as texts, but that is another document.
+type NoTextsError struct{ Name string }
+
+// Error implements error.
+func (e *NoTextsError) Error() string { return "the list " + e.Name + " is a document, not texts" }
+
+// haveLists returns a [*MissingListError] if org does not have all of the named lists, and a
+// [*NoTextsError] if one of texts is no list of texts.
+func haveLists(tx storage.Reader, org string, names, texts []string) error {
+	for _, name := range texts {
+		l, err := storage.Lists.Get(tx, org, name)
+		if errors.Is(err, storage.ErrNotFound) {
+			return &MissingListError{name}
+		}
+		if err != nil {
+			return fmt.Errorf("reading a list: %w", err)
+		}
+		if _, ok := l.Texts(); !ok {
+			return &NoTextsError{name}
+		}
+	}
 	for _, name := range names {
 		if _, err := tx.Get(storage.ListKind, org, name); errors.Is(err, storage.ErrNotFound) {
 			return &MissingListError{name}

@@ -12,7 +12,7 @@ import (
 
 func (w *world) putList(org, name string, values ...string) *engine.List {
 	w.Helper()
-	l, _, err := w.PutList(w.ctx, org, name, values, noon, nil)
+	l, _, err := w.PutList(w.ctx, org, engine.List{Name: name, Values: values}, noon, nil, nil)
 	w.Must("PutList", err)
 	return l
 }
@@ -37,14 +37,14 @@ func (w *world) listBytes(org string) (n int64) {
 
 var namedListTests = []test{
 	{"PutList stores the values sorted, each once, as the next version", func(w *world) {
-		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a", "b"}, noon, nil)
+		l, created, err := w.PutList(w.ctx, "org", engine.List{Name: "payees", Values: []string{"b", "a", "b"}}, noon, nil, nil)
 		w.Must("PutList", err)
 		want := &engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: noon, UpdatedAt: noon}
 		w.WantSame("PutList", l, want)
 		if !created {
 			w.Error("PutList of a new list says that it was there")
 		}
-		l, created, err = w.PutList(w.ctx, "org", "payees", []string{"c"}, noon.Add(time.Second), nil)
+		l, created, err = w.PutList(w.ctx, "org", engine.List{Name: "payees", Values: []string{"c"}}, noon.Add(time.Second), nil, nil)
 		w.Must("PutList", err)
 		want.Values, want.Version, want.UpdatedAt = []string{"c"}, 2, noon.Add(time.Second)
 		w.WantSame("PutList", l, want)
@@ -60,7 +60,7 @@ var namedListTests = []test{
 		changes := 0
 		stop := w.docs.Watch(func(storage.Change) { changes++ })
 		defer stop()
-		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour), nil)
+		l, created, err := w.PutList(w.ctx, "org", engine.List{Name: "payees", Values: []string{"b", "a"}}, noon.Add(time.Hour), nil, nil)
 		w.Must("PutList", err)
 		w.WantSame("PutList", l, first)
 		if created || changes > 0 {
@@ -134,7 +134,7 @@ var namedListTests = []test{
 			w.putList("org", name, values...)
 		}
 		before := w.listBytes("org")
-		_, _, err := w.PutList(w.ctx, "org", "c", values, noon, nil)
+		_, _, err := w.PutList(w.ctx, "org", engine.List{Name: "c", Values: values}, noon, nil, nil)
 		if full := (*storage.LimitError)(nil); !errors.As(err, &full) {
 			w.Errorf("PutList of a third list of %d values = %v, want a LimitError", len(values), err)
 		}

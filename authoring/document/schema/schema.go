@@ -178,11 +178,14 @@ func policy() object {
 // list returns the schema of a list in a file. The members that the server adds are optional.
 func list() object {
 	s := structure(reflect.TypeFor[engine.List](), map[string]object{
-		"name":    listName,
-		"values":  describe(listValues, "Sorted, each once, when they are pulled. Lengths are in bytes."),
+		"name":   listName,
+		"values": describe(listValues, "Sorted, each once, when they are pulled. Lengths are in bytes."),
+		"data": {"not": object{"type": "null"}, "additionalProperties": true,
+			"description": "A document of any form without null, in the place of values."},
 		"version": {"minimum": 1},
 	})
-	s["required"] = []string{"name", "values"}
+	s["required"] = []string{"name"}
+	s["oneOf"] = []any{object{"required": []string{"values"}}, object{"required": []string{"data"}}}
 	return s
 }
 

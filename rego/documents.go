@@ -1,0 +1,194 @@
+package rego
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/util"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// A condition reads every list as a JSON document at data.lists.<name>, as it would read data that was
+// loaded into an OPA. A list of texts is a sorted array there.
+
+// dataLists is the reference to the documents.
+var dataLists = ast.DefaultRootRef.Append(keyLists)
+
+// ownsDataLists reports whether m is in a package at or below data.lists. What such a condition, which can
+// be older than documents, reads there is its own.
+func ownsDataLists(m *ast.Module) bool { return m.Package.Path.HasPrefix(dataLists) }
+
+// readsDocuments reports whether m may read a document.
+func readsDocuments(m *ast.Module) (reads bool) {
+	ast.WalkRefs(m, func(ref ast.Ref) bool {
+		reads = reads || ref.HasPrefix(dataLists)
+		return false
+	})
+	return reads
+}
+
+// documentsOf returns the names of the lists that a compiled condition reads as documents, sorted. m is
+// its module.
+func documentsOf(c *ast.Compiler, m *ast.Module) ([]string, error) {
+	if ownsDataLists(m) {
+		return nil, nil
+	}
+	names, err := listsOf(c, dataLists)
+	var found condition.Error
+	ast.WalkWiths(c.Modules[entry], func(w *ast.With) bool {
+		if ref, ok := w.Target.Value.(ast.Ref); ok && ref.HasPrefix(dataLists) {
+			found.Add(mistake(w.Loc(), "with replaces %v in tests, not in a condition", dataLists))
+		}
+		return false
+	})
+	if err := join(&found, err); err != nil {
+		return nil, err
+	}
+	return names, found.Err()
+}
+
+// checkListed returns an error if one of the named lists is missing. It would be undefined.
+func checkListed(lists condition.Lists, names []string) error {
+	for _, name := range names {
+		if l := lists[name]; l == nil {
+			return fmt.Errorf("there is no list %s", name)
+		} else if _, err := documentOf(l); err != nil {
+			return fmt.Errorf("list %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// documentOf returns the document of a list. Evaluations share it.
+func documentOf(l *condition.List) (ast.Value, error) {
+	switch v := l.Parsed(parseDocument).(type) {
+	case ast.Value:
+		return v, nil
+	case error:
+		return nil, v
+	}
+	return nil, fmt.Errorf("it has no document") // cannot happen
+}
+
+// parseDocument returns a JSON document as an [ast.Value], or an error.
+func parseDocument(document []byte) any {
+	var v any
+	if err := util.UnmarshalJSON(document, &v); err != nil {
+		return fmt.Errorf("parsing a document: %w", err)
+	}
+	value, err := ast.InterfaceToValue(v)
+	if err != nil {
+		return fmt.Errorf("parsing a document: %w", err)
+	}
+	value.Hash() // evaluations share the document
+	return value
+}
+
+// budget returns what an evaluation of c may take, with what it may read beside its input.
+func (c *sandboxed) budget(in *engine.RegoInput, work *condition.Work) *budget {
+	left := inSteps(work)
+	left.metadata = in.Intent.Metadata
+	if len(c.documents) > 0 {
+		left.lists = in.Lists
+	}
+	return left
+}
+
+// input returns the input document of c. A missing list is an error.
+func (c *sandboxed) input(in *engine.RegoInput) (ast.Value, error) {
+	if err := checkListed(in.Lists, c.documents); err != nil {
+		return nil, err
+	}
+	return conditionInput(in, c.lists)
+}
+
+// documents is a store that is read at data.lists.<name>, and has nothing else. It embeds an empty store.
+type documents struct {
+	storage.Store
+	lists condition.Lists
+}
+
+// Read implements OPA's storage.Store.
+func (d *documents) Read(_ context.Context, _ storage.Transaction, path storage.Path) (any, error) {
+	missing := &storage.Error{Code: storage.NotFoundErr, Message: "there is no such document"}
+	const root = 2 // lists, <name>
+	if len(path) < root || path[0] != listsRule || d.lists[path[1]] == nil {
+		return nil, missing
+	}
+	v, err := documentOf(d.lists[path[1]])
+	for _, key := range path[root:] {
+		if err != nil {
+			return nil, missing
+		}
+		at := ast.StringTerm(key)
+		if _, isArray := v.(*ast.Array); isArray {
+			i, err := strconv.Atoi(key)
+			if err != nil {
+				return nil, missing
+			}
+			at = ast.InternedTerm(i)
+		}
+		v, err = v.Find(ast.Ref{at})
+	}
+	if err != nil {
+		return nil, missing
+	}
+	return v, nil
+}
+
+// documentsFile is the name of the file that holds the documents that a policy's rules read.
+const documentsFile = "documents.rego"
+
+// documentsRule begins the names of the rules in that file, such as list_documents["payees"].
+const documentsRule = "list_documents"
+
+// documentsAt is the reference to the documents in package pkg.
+func documentsAt(pkg string) ast.Ref {
+	return ast.MustParseRef("data." + pkg).Append(ast.StringTerm(documentsRule))
+}
+
+// nameLists gives an import of data.lists its name, which redirect would change.
+func nameLists(m *ast.Module) {
+	for _, i := range m.Imports {
+		if i.Alias == "" && i.Path.Value.Compare(dataLists) == 0 {
+			i.Alias = listsRule
+		}
+	}
+}
+
+// writeDocuments writes the documents that the rules read as one file of package pkg. It returns no file
+// if the rules read none. OPA knows the type of a constant and would refuse to compile a rule that reads a
+// member which the document does not have. The result of object.get can have any type.
+func writeDocuments(pkg string, set *engine.RuleSet) ([]File, error) {
+	var names []string
+	for _, r := range set.Rules() {
+		names = append(names, r.Documents()...)
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	fmt.Fprintf(&b, "package %s\n", pkg)
+	for _, name := range slices.Compact(names) {
+		l := set.Lists()[name]
+		if l == nil {
+			return nil, fmt.Errorf("a rule reads the list %s, which is not there", name)
+		}
+		v, err := documentOf(l)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", name, err)
+		}
+		fmt.Fprintf(&b, "\n%s[%s] := object.get({\"data\": %v}, \"data\", null)\n", documentsRule,
+			condition.Quote(name), v)
+	}
+	file, err := formatted(documentsFile, b.String())
+	return []File{file}, err
+}
