@@ -39,14 +39,47 @@ func (t *sinkTarget) UnmarshalText(text []byte) error {
 	return errors.New("want stdout, file:PATH, otlp:URL or kafka:BROKERS/TOPIC")
 }
 
-func (t sinkTarget) open(ctx context.Context, out io.Writer, log *slog.Logger) (decisionlog.Sink, error) {
+// kafkaFlags say how the sink for Kafka connects. The names are those of the variables of OpenTelemetry's
+// exporter.
+type kafkaFlags struct {
+	TLS               bool   `name:"tls" help:"Connect to the brokers of --decision-log kafka:… over TLS. The system's authorities sign their certificates, unless --kafka-certificate is given."`
+	Certificate       string `placeholder:"FILE" help:"Authorities that sign the brokers' certificates, in PEM."`
+	ClientCertificate string `placeholder:"FILE" help:"Certificate with which writ shows the brokers who it is, in PEM."`
+	ClientKey         string `placeholder:"FILE" help:"Key of --kafka-client-certificate, in PEM."`
+	SASL              string `name:"sasl" enum:",plain,scram-sha-256,scram-sha-512" default:"" help:"How writ logs in to the brokers: plain (over TLS alone), scram-sha-256 or scram-sha-512. Without it, writ does not."`
+	User              string `placeholder:"NAME" help:"Name with which writ logs in to the brokers."`
+	Password          string `placeholder:"PASSWORD" help:"Password of --kafka-user. Prefer the variable: a flag shows in the list of processes."`
+}
+
+// check refuses flags that do not fit together. kind is that of the sink.
+func (f kafkaFlags) check(kind string) error {
+	switch {
+	case f != kafkaFlags{} && kind != kafkaSink:
+		return errors.New("--kafka-tls and the like are about --decision-log kafka:BROKERS/TOPIC, which is not given")
+	case !f.TLS && f.Certificate+f.ClientCertificate+f.ClientKey != "":
+		return errors.New("--kafka-certificate, --kafka-client-certificate and --kafka-client-key need --kafka-tls")
+	case (f.ClientCertificate == "") != (f.ClientKey == ""):
+		return errors.New("--kafka-client-certificate and --kafka-client-key: give both or none")
+	case f.SASL == "" && f.User+f.Password != "":
+		return errors.New("--kafka-user and --kafka-password: say how writ logs in with --kafka-sasl")
+	case f.SASL != "" && (f.User == "" || f.Password == ""):
+		return errors.New("--kafka-sasl needs --kafka-user and --kafka-password")
+	case f.SASL == "plain" && !f.TLS:
+		return errors.New("--kafka-sasl plain needs --kafka-tls: without it everybody on the way can read the password")
+	}
+	return nil
+}
+
+func (t sinkTarget) open(
+	ctx context.Context, f kafkaFlags, out io.Writer, log *slog.Logger,
+) (decisionlog.Sink, error) {
 	switch t.kind {
 	case fileSink:
 		return decisionlog.OpenFile(t.place)
 	case otlpSink:
 		return otlp.Open(ctx, t.place, log)
 	case kafkaSink:
-		return kafka.Open(t.place)
+		return kafka.Open(t.place, kafka.Security(f))
 	}
 	return decisionlog.NewStream(out), nil
 }
@@ -60,7 +93,7 @@ func (n *node) sendRows(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.DecisionLogFormat == "opa" {
 		encode = decisionlog.OPA
 	}
-	sink, err := c.DecisionLog.open(ctx, out, n.log)
+	sink, err := c.DecisionLog.open(ctx, c.Kafka, out, n.log)
 	if err != nil {
 		return fmt.Errorf("--decision-log: %w", err)
 	}

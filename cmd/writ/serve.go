@@ -50,6 +50,7 @@ type serveCmd struct {
 	Webhooks          webhookFlags `embed:""`
 	DecisionLog       sinkTarget   `placeholder:"SINK" help:"Where every row of the history is also sent, as JSON lines: stdout, file:PATH, otlp:URL of an OpenTelemetry collector, or kafka:BROKERS/TOPIC."`
 	DecisionLogFormat string       `default:"writ" enum:"writ,opa" help:"Form of the lines of --decision-log: writ is a row as the API shows it, opa an event of OPA's decision log."`
+	Kafka             kafkaFlags   `embed:"" prefix:"kafka-"`
 	Core              coreFlags    `embed:""`
 
 	Traces string `placeholder:"URL" help:"OpenTelemetry collector to which the spans of requests are sent, such as http://localhost:4318/v1/traces. Without it there are none."`

@@ -32,17 +32,21 @@ type Sink struct{ client *kgo.Client }
 
 // Open returns a sink for BROKERS/TOPIC, with brokers as host:port and commas between them. It connects
 // with the first Send.
-func Open(at string) (*Sink, error) {
+func Open(at string, security Security) (*Sink, error) {
 	brokers, topic, found := strings.Cut(at, "/")
 	if !found || brokers == "" || topic == "" || strings.ContainsAny(topic, "/:,") || strings.Contains(brokers, "@") {
 		return nil, errors.New("want BROKERS/TOPIC, such as kafka-1:9092,kafka-2:9092/decisions")
 	}
-	client, err := kgo.NewClient(
+	options, err := security.options()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append(options,
 		kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.DefaultProduceTopic(topic), kgo.ClientID("writ"),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchMaxBytes(largest), kgo.BrokerMaxWriteBytes(2*largest),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.DisableClientMetrics(),
 		kgo.MetadataMinAge(250*time.Millisecond), // how soon a new leader of a partition is found
-	)
+	)...)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of Kafka: %w", err)
 	}

@@ -32,7 +32,7 @@ func startBroker(t *testing.T) *kfake.Cluster {
 
 func open(t *testing.T, c *kfake.Cluster) *kafka.Sink {
 	t.Helper()
-	s, err := kafka.Open(strings.Join(c.ListenAddrs(), ",") + "/" + topic)
+	s, err := kafka.Open(strings.Join(c.ListenAddrs(), ",")+"/"+topic, kafka.Security{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestSink_FailsWithoutABroker(t *testing.T) {
 
 func TestOpen_RefusesWhatIsNoTopic(t *testing.T) {
 	for _, at := range []string{"", "kafka:9092", "kafka:9092/", "/topic", "kafka:9092/a/b", "user:zq7canary@kafka:9092/topic"} {
-		if s, err := kafka.Open(at); err == nil || strings.Contains(err.Error(), "zq7canary") {
+		if s, err := kafka.Open(at, kafka.Security{}); err == nil || strings.Contains(err.Error(), "zq7canary") {
 			t.Errorf("Open(%q) = %v, %v, want an error without the password", at, s, err)
 		}
 	}
