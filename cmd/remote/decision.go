@@ -65,13 +65,7 @@ func ShowDecision(w io.Writer, row jsontext.Value) error {
 		"decision", d.DecisionID, "outcome", d.Decision.String(), "decided", Time(d.DecidedAt),
 		"agent", d.AgentID, "action", d.ActionType, "resource", d.Resource, "cost", Cost(d.Cost),
 	}
-	for _, key := range d.MetadataKeys {
-		value, kept := d.Metadata[key]
-		if !kept {
-			value = "(not kept)"
-		}
-		pairs = append(pairs, "metadata."+key, value)
-	}
+	pairs = append(pairs, metadata(d.MetadataKeys, d.Metadata)...)
 	for _, reason := range d.Reasons {
 		pairs = append(pairs, "reason", reason)
 	}

@@ -55,6 +55,12 @@ func Get(ctx context.Context, call workspace.Call, path string) (doc jsontext.Va
 // Refused reports whether the server refused a request because of what the credential may do.
 func Refused(err error) bool { return answered(err, http.StatusForbidden) }
 
+// told reports whether the server has said in an answer that it did nothing.
+func told(err error) bool {
+	var a *workspace.AnswerError
+	return errors.As(err, &a) && a.Status < http.StatusInternalServerError
+}
+
 func answered(err error, status int) bool {
 	var a *workspace.AnswerError
 	return errors.As(err, &a) && a.Status == status

@@ -102,14 +102,17 @@ func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
 
 func (s *Status) agents(ctx context.Context, call workspace.Call) error {
 	s.Disabled = []string{}
-	return workspace.Pages(ctx, call, "/v1/agents", func(page workspace.Page[engine.Agent]) error {
-		for _, a := range page.Data {
-			if a.Status == engine.AgentDisabled {
-				s.Disabled = append(s.Disabled, agentName(a))
-			}
+	items, err := Agents(ctx, call)
+	for _, item := range items {
+		var a engine.Agent
+		if err := decode(item, &a); err != nil {
+			return err
 		}
-		return nil
-	}) //nolint:wrapcheck // the server's own words
+		if a.Status == engine.AgentDisabled {
+			s.Disabled = append(s.Disabled, agentName(a))
+		}
+	}
+	return err
 }
 
 // Print prints the state for people.
@@ -149,12 +152,4 @@ func orNone(all []string) []string {
 		return []string{"none"}
 	}
 	return slices.Sorted(slices.Values(all))
-}
-
-// agentName is the name by which intents name an agent.
-func agentName(a engine.Agent) string {
-	if a.ExternalID != "" {
-		return a.ExternalID
-	}
-	return a.ID
 }

@@ -55,6 +55,11 @@ type cli struct {
 	Decide  decideCmd  `cmd:"" help:"Have the server decide an intent, and exit by the decision."`
 	History historyCmd `cmd:"" help:"Show what was decided, and why."`
 
+	Approvals approvalsCmd `cmd:"" help:"Show what waits for an approval, and decide."`
+	Agent     agentCmd     `cmd:"" help:"Stop agents, and let them go on."`
+	APIKey    apiKeyCmd    `cmd:"" name:"api-key" help:"Make and revoke API keys."`
+	Usage     usageCmd     `cmd:"" help:"Show what the organization has used of its plan."`
+
 	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
 	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`

@@ -66,10 +66,28 @@ func (f *serverFlags) show(
 	if err != nil {
 		return err
 	}
+	return printOne(s.out, doc, raw, print)
+}
+
+// printOne prints a document, for people or as the API has it.
+func printOne(w io.Writer, doc jsontext.Value, raw bool, print func(io.Writer, jsontext.Value) error) error {
 	if raw {
-		return remote.JSON(s.out, doc)
+		return remote.JSON(w, doc)
 	}
-	return print(s.out, doc)
+	return print(w, doc)
+}
+
+// printAll prints the items of a list, for people, or one a line as the API has them.
+func printAll(
+	w io.Writer, items []jsontext.Value, raw bool, print func(io.Writer, []jsontext.Value) error,
+) (err error) {
+	if !raw {
+		return print(w, items)
+	}
+	for i := 0; i < len(items) && err == nil; i++ {
+		err = remote.JSON(w, items[i])
+	}
+	return err
 }
 
 // profile returns the server and its credential: those of the flags, or those that writ login has stored.

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
-
-	"github.com/mattn/go-isatty"
 
 	"writ/authoring/workspace"
 )
@@ -61,7 +56,8 @@ func (c *pushCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if len(steps) > 0 && !c.Yes {
-		if err := c.ask(s, len(steps)); err != nil {
+		if err := confirm(s, fmt.Sprintf("Push %d %s to %s?", len(steps), plural(len(steps)), o.Base),
+			"push the changes above", "nothing is pushed"); err != nil {
 			return err
 		}
 		now, err := o.fetch(ctx)
@@ -93,20 +89,9 @@ func (c *pushCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// ask asks on the terminal whether to go on.
-func (c *pushCmd) ask(s streams, steps int) error {
-	in, ok := s.in.(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) {
-		return &usageError{"this is no terminal to ask on: want --yes to push the changes above"}
+func plural(changes int) string {
+	if changes == 1 {
+		return "change"
 	}
-	plural := "changes"
-	if steps == 1 {
-		plural = "change"
-	}
-	fmt.Fprintf(s.err, "Push %d %s to %s? [y/N] ", steps, plural, c.URL)
-	answer, _ := bufio.NewReader(in).ReadString('\n') // no answer means no
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return errors.New("nothing is pushed")
-	}
-	return nil
+	return "changes"
 }

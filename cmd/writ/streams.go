@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
 )
 
 // streams are the input and the outputs of a verb. Standard output gets the results, and
@@ -27,4 +31,19 @@ func readInput(s streams, name string) ([]byte, error) {
 		return nil, &inputError{name: name, err: errors.Unwrap(err)}
 	}
 	return data, nil
+}
+
+// confirm asks a question on the terminal. The error of a no is nothing, such as "nothing is pushed". Where
+// it cannot ask, the user has to say --yes to do it.
+func confirm(s streams, question, do, nothing string) error {
+	in, ok := s.in.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		return &usageError{"this is no terminal to ask on: want --yes to " + do}
+	}
+	fmt.Fprintf(s.err, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(in).ReadString('\n') // no answer means no
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New(nothing)
+	}
+	return nil
 }
