@@ -44,19 +44,35 @@ func agentName(a engine.Agent) string {
 
 // Register registers an agent by the id that its intents name, and returns it.
 func Register(ctx context.Context, call workspace.Call, id, name string) (jsontext.Value, error) {
-	return send(ctx, call, http.MethodPost, agentsPath, map[string]string{"name": name, "externalId": id})
+	body := map[string]string{"name": name, "externalId": id}
+	return sendAgent(ctx, call, http.MethodPost, agentsPath, body, engine.AgentActive)
 }
 
 // SetStatus throws the kill switch of an agent, or releases it, and returns the agent. It is in force on every
 // replica then. If there is no such agent, the error says which one was meant.
 func SetStatus(ctx context.Context, call workspace.Call, id string, status engine.AgentStatus) (jsontext.Value, error) {
 	body := map[string]engine.AgentStatus{"status": status}
-	doc, err := send(ctx, call, http.MethodPatch, agentsPath+"/"+url.PathEscape(id)+"/status", body)
+	doc, err := sendAgent(ctx, call, http.MethodPatch, agentsPath+"/"+url.PathEscape(id)+"/status", body, status)
 	switch {
 	case answered(err, http.StatusNotFound):
 		return nil, fmt.Errorf("there is no agent %s%s", id, meantAgent(ctx, call, id))
 	case err != nil && !told(err):
 		return nil, fmt.Errorf("%w\nit is not known whether the agent is %s now: try again", err, status)
+	}
+	return doc, err
+}
+
+// sendAgent sends a body and returns the agent of the answer, which must have a status.
+func sendAgent(
+	ctx context.Context, call workspace.Call, method, path string, body any, status engine.AgentStatus,
+) (jsontext.Value, error) {
+	doc, err := send(ctx, call, method, path, body)
+	var a engine.Agent
+	if err == nil {
+		err = decode(doc, &a)
+	}
+	if err == nil && a.Status != status {
+		err = fmt.Errorf("the server answers that the agent is %q", a.Status)
 	}
 	return doc, err
 }

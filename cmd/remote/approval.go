@@ -123,7 +123,15 @@ type Verdict struct {
 
 // Judge decides about an approval and returns it.
 func Judge(ctx context.Context, call workspace.Call, id string, v Verdict) (jsontext.Value, error) {
-	return send(ctx, call, http.MethodPatch, ApprovalPath(id), v)
+	doc, err := send(ctx, call, http.MethodPatch, ApprovalPath(id), v)
+	var a approval
+	if err == nil {
+		err = decode(doc, &a)
+	}
+	if err == nil && (a.Status != v.Status || a.ID != id) {
+		err = fmt.Errorf("the server answers that the approval %q is %q", a.ID, a.Status)
+	}
+	return doc, err
 }
 
 // Judged says what became of an approval.

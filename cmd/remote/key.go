@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,7 +61,10 @@ func CreateKey(ctx context.Context, call workspace.Call, k NewKey) (secret, id s
 		Token string `json:"token"`
 		ID    string `json:"id"`
 	}
-	if err := decode(doc, &made); err != nil {
+	if err = decode(doc, &made); err == nil && made.Token == "" {
+		err = errors.New("the server answers without the key")
+	}
+	if err != nil {
 		return "", "", err
 	}
 	return made.Token, made.ID, nil
@@ -68,8 +72,8 @@ func CreateKey(ctx context.Context, call workspace.Call, k NewKey) (secret, id s
 
 // RevokeKey revokes an API key, and the keys that were made with it.
 func RevokeKey(ctx context.Context, call workspace.Call, id string) error {
-	r := workspace.Request{Method: http.MethodDelete, Path: keysPath + "/" + url.PathEscape(id)}
-	_, err := call(ctx, r, nil)
+	path := keysPath + "/" + url.PathEscape(id)
+	_, err := call(ctx, workspace.Request{Method: http.MethodDelete, Path: path, Want: http.StatusNoContent}, nil)
 	if answered(err, http.StatusNotFound) {
 		return fmt.Errorf("there is no key with the id %s: writ api-key list has the ids", id)
 	}
