@@ -58,17 +58,19 @@ func Approvals(ctx context.Context, call workspace.Call, status string, n int) (
 	return items, more, err
 }
 
-// PrintApprovals prints approvals as a table.
-func PrintApprovals(w io.Writer, items []jsontext.Value, now time.Time) error {
-	rows := make([][]string, len(items))
-	for i, item := range items {
-		var a approval
-		if err := decode(item, &a); err != nil {
-			return err
+// PrintApprovals returns what prints approvals as a table, with the time left from now.
+func PrintApprovals(now time.Time) func(io.Writer, []jsontext.Value) error {
+	return func(w io.Writer, items []jsontext.Value) error {
+		rows := make([][]string, len(items))
+		for i, item := range items {
+			var a approval
+			if err := decode(item, &a); err != nil {
+				return err
+			}
+			rows[i] = []string{a.ID, a.Status, a.left(now), a.AgentID, a.ActionType, a.Resource, Cost(a.Cost)}
 		}
-		rows[i] = []string{a.ID, a.Status, a.left(now), a.AgentID, a.ActionType, a.Resource, Cost(a.Cost)}
+		return Table(w, []string{"APPROVAL", "STATUS", "LEFT", "AGENT", "ACTION", "RESOURCE", "COST"}, rows)
 	}
-	return Table(w, []string{"APPROVAL", "STATUS", "LEFT", "AGENT", "ACTION", "RESOURCE", "COST"}, rows)
 }
 
 // left returns the time that is left to decide, or to use what was approved.
@@ -82,12 +84,19 @@ func (a *approval) left(now time.Time) string {
 	return ""
 }
 
-// ShowApproval prints exactly what an approval approves.
-func ShowApproval(w io.Writer, doc jsontext.Value, now time.Time) error {
-	var a approval
-	if err := decode(doc, &a); err != nil {
-		return err
+// ShowApproval returns what prints exactly what an approval approves, with the time left from now.
+func ShowApproval(now time.Time) func(io.Writer, jsontext.Value) error {
+	return func(w io.Writer, doc jsontext.Value) error {
+		var a approval
+		if err := decode(doc, &a); err != nil {
+			return err
+		}
+		return Fields(w, a.pairs(now)...)
 	}
+}
+
+// pairs returns the names and values of an approval.
+func (a *approval) pairs(now time.Time) []string {
 	pairs := []string{
 		"approval", a.ID, "status", a.Status, "left", a.left(now), "held", Time(a.HeldAt),
 		"agent", a.AgentID, "action", a.ActionType, "resource", a.Resource, "cost", Cost(a.Cost),
@@ -96,10 +105,9 @@ func ShowApproval(w io.Writer, doc jsontext.Value, now time.Time) error {
 	for _, f := range a.Findings {
 		pairs = append(pairs, "held for", f.Reason)
 	}
-	pairs = append(pairs, "intent", a.IntentID, "intent digest", a.IntentDigest, "policy", a.PolicyID,
+	return append(pairs, "intent", a.IntentID, "intent digest", a.IntentDigest, "policy", a.PolicyID,
 		"decided", Time(a.DecidedAt), "decided by", a.DecidedBy, "comment", a.Comment,
 		"good until", Time(a.ApprovedUntil), "revoked by", a.RevokedBy, "used by", a.UsedBy)
-	return Fields(w, pairs...)
 }
 
 // metadata returns the keys and values of an intent's metadata for [Fields].

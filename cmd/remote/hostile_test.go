@@ -23,18 +23,16 @@ var printers = map[string]struct {
 		_, _ = io.WriteString(w, strings.ReplaceAll(line, "\n", "\x00"))
 		return err
 	}, row},
-	"show":     {remote.ShowDecision, row},
-	"why":      {remote.Why, row},
-	"json":     {func(w io.Writer, doc jsontext.Value) error { return remote.JSON(w, doc) }, row},
-	"approval": {func(w io.Writer, doc jsontext.Value) error { return remote.ShowApproval(w, doc, time.Time{}) }, held},
-	"judged":   {remote.Judged, held},
-	"approvals": {func(w io.Writer, doc jsontext.Value) error {
-		return remote.PrintApprovals(w, []jsontext.Value{doc}, time.Time{})
-	}, held},
-	"agent":  {remote.AgentChanged, `{"id":"HOSTILE","externalId":"HOSTILE","status":"HOSTILE"}`},
-	"agents": {one(remote.PrintAgents), `{"id":"HOSTILE","externalId":"HOSTILE","status":"HOSTILE","name":"HOSTILE"}`},
-	"keys":   {one(remote.PrintKeys), `{"id":"HOSTILE","name":"HOSTILE","agent_id":"HOSTILE","scopes":["HOSTILE"]}`},
-	"usage":  {remote.PrintUsage, `{"plan":"HOSTILE","meters":{"HOSTILE":{}},"upgrade":{"reason":"HOSTILE"}}`},
+	"show":      {remote.ShowDecision, row},
+	"why":       {remote.Why, row},
+	"json":      {func(w io.Writer, doc jsontext.Value) error { return remote.JSON(w, doc) }, row},
+	"approval":  {remote.ShowApproval(time.Time{}), held},
+	"judged":    {remote.Judged, held},
+	"approvals": {one(remote.PrintApprovals(time.Time{})), held},
+	"agent":     {remote.AgentChanged, `{"id":"HOSTILE","externalId":"HOSTILE","status":"HOSTILE"}`},
+	"agents":    {one(remote.PrintAgents), `{"id":"HOSTILE","externalId":"HOSTILE","status":"HOSTILE","name":"HOSTILE"}`},
+	"keys":      {one(remote.PrintKeys), `{"id":"HOSTILE","name":"HOSTILE","agent_id":"HOSTILE","scopes":["HOSTILE"]}`},
+	"usage":     {remote.PrintUsage, `{"plan":"HOSTILE","meters":{"HOSTILE":{}},"upgrade":{"reason":"HOSTILE"}}`},
 }
 
 func one(print func(io.Writer, []jsontext.Value) error) func(io.Writer, jsontext.Value) error {

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/cmd/remote"
 )
@@ -46,9 +44,7 @@ func (c *approvalsListCmd) Run(ctx context.Context, s streams) error {
 	if more {
 		o.Say("there are more, older ones: -n shows them")
 	}
-	return printAll(s.out, items, c.JSON, func(w io.Writer, items []jsontext.Value) error {
-		return remote.PrintApprovals(w, items, time.Now())
-	})
+	return printAll(s.out, items, c.JSON, remote.PrintApprovals(time.Now()))
 }
 
 type approvalsShowCmd struct {
@@ -58,10 +54,8 @@ type approvalsShowCmd struct {
 }
 
 func (c *approvalsShowCmd) Run(ctx context.Context, s streams) error {
-	return c.show(ctx, s, remote.ApprovalPath(c.ID), c.JSON, showApproval)
+	return c.show(ctx, s, remote.ApprovalPath(c.ID), c.JSON, remote.ShowApproval(time.Now()))
 }
-
-func showApproval(w io.Writer, doc jsontext.Value) error { return remote.ShowApproval(w, doc, time.Now()) }
 
 type judgeCmd struct {
 	serverFlags `embed:""`
@@ -70,7 +64,9 @@ type judgeCmd struct {
 	ID          string `arg:"" name:"approval-id" help:"The approval."`
 }
 
-func (c *judgeCmd) Help() string { return "Wants the scope approvals:decide. The first verdict stands." }
+func (c *judgeCmd) Help() string {
+	return "Wants the scope approvals:decide. The first verdict stands."
+}
 
 func (c *judgeCmd) Run(ctx context.Context, s streams, k *kong.Context) error {
 	o, err := c.organization(s)
@@ -106,7 +102,7 @@ func (c *approveCmd) Run(ctx context.Context, s streams) error {
 	if !c.Yes {
 		doc, err := remote.Get(ctx, o.Call, remote.ApprovalPath(c.ID))
 		if err == nil {
-			err = showApproval(s.err, doc)
+			err = remote.ShowApproval(time.Now())(s.err, doc)
 		}
 		if err == nil {
 			err = confirm(s, fmt.Sprintf("Approve this at %s?", o.Base), "approve what is above", "nothing is approved")
