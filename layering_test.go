@@ -36,7 +36,7 @@ var plain = []string{"writ/internal/apikey", "writ/internal/printable", "writ/in
 	"writ/internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
-var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/reference",
+var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/pypi", "writ/internal/reference",
 	"writ/internal/scrub/scrubtest", "writ/internal/system"}
 
 // sole has a library and the only packages that may import it.
@@ -60,6 +60,8 @@ var sole = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog":   {"writ/storage/decisionlog/otlp"},
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace": {"writ/api/tracing"},
 	"github.com/twmb/franz-go":                          {"writ/storage/decisionlog/kafka"},
+	"github.com/envoyproxy/go-control-plane":            {"writ/plugs/envoy"},
+	"google.golang.org/grpc":                            {"writ/plugs/envoy"},
 }
 
 // TestLayering holds that each package belongs to a room, that arrows between rooms

@@ -26,6 +26,7 @@ type approvalBody struct {
 	ExpiresAt     time.Time       `json:"expires_at"`
 	ApprovedUntil time.Time       `json:"approved_until,omitzero"`
 	IntentID      string          `json:"intent_id"`
+	IssuedAt      string          `json:"issued_at"`
 	IntentDigest  string          `json:"intent_digest"`
 	PolicyID      string          `json:"policy_id"`
 	AgentID       string          `json:"agent_id"`
@@ -62,7 +63,8 @@ func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	b := &approvalBody{
 		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt,
 		ExpiresAt: s.decisions.Approvals.ExpiresAt(a),
-		IntentID:  r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
+		IntentID:  r.IntentID, IssuedAt: r.Intent().IssuedAt, IntentDigest: r.IntentDigest,
+		PolicyID: r.PolicyID, AgentID: r.AgentID,
 		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys,
 		Findings: heldFindings(r),
 	}

@@ -13,6 +13,7 @@ import (
 	"writ/api"
 	"writ/decision"
 	"writ/internal/scrub"
+	"writ/plugs/envoy"
 	"writ/storage"
 	"writ/storage/ledger"
 	"writ/storage/receipt"
@@ -36,6 +37,8 @@ type node struct {
 	trusted  receipt.Keys // the keys that verify this deployment's receipts
 	made     []ownKey     // the keys that this start has made
 	lost     chan error   // receives the reason why the store cannot be used any more; then the process must exit
+
+	envoy *envoy.Server // nil if Envoy is not served
 
 	endTraces func(context.Context) error // sends the last spans; nil without traces
 
@@ -66,6 +69,9 @@ func (n *node) shutdown() error {
 // store.
 func (n *node) close(ctx context.Context) error {
 	var errs []error
+	if n.envoy != nil {
+		n.envoy.Shutdown(ctx) // it asks the server
+	}
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}

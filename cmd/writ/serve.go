@@ -52,6 +52,7 @@ type serveCmd struct {
 	DecisionLogFormat string       `default:"writ" enum:"writ,opa" help:"Form of the lines of --decision-log: writ is a row as the API shows it, opa an event of OPA's decision log."`
 	Kafka             kafkaFlags   `embed:"" prefix:"kafka-"`
 	Core              coreFlags    `embed:""`
+	ExtAuthz          envoyFlags   `embed:""`
 
 	Traces string `placeholder:"URL" help:"OpenTelemetry collector to which the spans of requests are sent, such as http://localhost:4318/v1/traces. Without it there are none."`
 
@@ -100,6 +101,9 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.serve() }()
+	if err := n.serveEnvoy(ctx, c); err != nil {
+		return errors.Join(err, n.shutdown(), <-stopped)
+	}
 	if err := n.greet(ctx, c, greetings); err != nil {
 		return errors.Join(err, n.shutdown(), <-stopped)
 	}

@@ -2,7 +2,6 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/internal/pypi"
 )
 
 // debian is a program of a Debian package. The package need not be installed.
@@ -54,41 +55,28 @@ func needDebian(t *testing.T, program string, packages ...string) debian {
 	return d
 }
 
-// unpackDebian returns a directory with the files of the packages. Several processes may make
-// the directory at once. Each makes its own and renames it.
+// unpackDebian returns a directory with the files of the packages.
 func unpackDebian(packages []string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	root := filepath.Join(cache, "writ-debian", strings.Join(packages, "+"))
-	if _, err := os.Stat(root); err == nil || !errors.Is(err, os.ErrNotExist) {
-		return root, err
-	}
-	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(root), "unpack-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	if err := downloadDebian(dir, packages); err != nil {
-		return "", err
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.deb"))
-	if err != nil {
-		return "", err
-	}
-	for _, file := range files {
-		if out, err := exec.Command("dpkg", "-x", file, filepath.Join(dir, "root")).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("dpkg -x %s: %w: %.300s", file, err, out)
+	return pypi.Cached(filepath.Join("writ-debian", strings.Join(packages, "+")), func(dir string) error {
+		debs, err := os.MkdirTemp("", "debs-")
+		if err != nil {
+			return err
 		}
-	}
-	if err := os.Rename(filepath.Join(dir, "root"), root); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
-	}
-	return root, nil
+		defer os.RemoveAll(debs)
+		if err := downloadDebian(debs, packages); err != nil {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if out, err := exec.Command("dpkg", "-x", file, dir).CombinedOutput(); err != nil {
+				return fmt.Errorf("dpkg -x %s: %w: %.300s", file, err, out)
+			}
+		}
+		return nil
+	})
 }
 
 // downloadDebian puts the packages' files into a directory. A fresh image has no lists of

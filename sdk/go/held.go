@@ -52,6 +52,7 @@ type Approval struct {
 	DecidedBy     string `json:"decided_by,omitempty"`
 	Comment       string `json:"comment,omitempty"`
 	IntentID      string `json:"intent_id"`
+	IssuedAt      string `json:"issued_at"` // of the intent
 	IntentDigest  string `json:"intent_digest"`
 	AgentID       string `json:"agent_id,omitempty"`
 	ActionType    string `json:"action_type,omitempty"`

@@ -1,0 +1,147 @@
+package envoy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+)
+
+// TLS names the PEM files of a listener. Only clients with a certificate of ClientCA are served.
+type TLS struct{ Cert, Key, ClientCA string }
+
+// unixPrefix begins the address of a Unix socket.
+const unixPrefix = "unix:"
+
+// Server is a listener and the gRPC server behind it.
+type Server struct {
+	listener net.Listener
+	grpc     *grpc.Server
+}
+
+// Listen listens on HOST:PORT with TLS, or on unix:PATH, which only the user of this process can open.
+func Listen(ctx context.Context, addr string, files TLS, a *Authorizer) (*Server, error) {
+	options := []grpc.ServerOption{grpc.UnaryInterceptor(a.recovered), grpc.MaxConcurrentStreams(maxStreams)}
+	var s Server
+	var err error
+	path, unix := strings.CutPrefix(addr, unixPrefix)
+	switch {
+	case unix && files != (TLS{}):
+		return nil, errors.New("a Unix socket has no TLS: leave out the certificates")
+	case unix:
+		s.listener, err = listenUnix(ctx, path)
+	default:
+		var config *tls.Config
+		if config, err = files.config(); err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+		var listen net.ListenConfig
+		s.listener, err = listen.Listen(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.grpc = grpc.NewServer(options...)
+	authv3.RegisterAuthorizationServer(s.grpc, a)
+	return &s, nil
+}
+
+// maxStreams bounds the checks that one connection waits for.
+const maxStreams = 4096
+
+// Addr returns the address of the listener.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve answers checks until Shutdown.
+func (s *Server) Serve() error { return s.grpc.Serve(s.listener) }
+
+// Shutdown takes no more checks, and waits until ctx ends for those that it has taken.
+func (s *Server) Shutdown(ctx context.Context) {
+	defer context.AfterFunc(ctx, s.grpc.Stop)()
+	s.grpc.GracefulStop()
+}
+
+// recovered turns a panic into an error, on which Envoy refuses the request.
+func (a *Authorizer) recovered(
+	ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler,
+) (res any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.settings.Log.Error("panic in a check of Envoy", "panic", p, "stack", string(debug.Stack()))
+			res, err = nil, status.Error(codes.Internal, "the check failed")
+		}
+	}()
+	return next(ctx, req)
+}
+
+func (f TLS) config() (*tls.Config, error) {
+	if f.Cert == "" || f.Key == "" || f.ClientCA == "" {
+		return nil, errors.New("want a certificate, its key and the CA of client certificates, or unix:PATH")
+	}
+	own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate: %w", err)
+	}
+	pem, err := os.ReadFile(f.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA of client certificates: %w", err)
+	}
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", f.ClientCA)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	}, nil
+}
+
+// listenUnix makes a socket that only this user can open. It makes it in a directory of its own first,
+// so that nobody can open it before its mode is set. It replaces a socket on which nobody listens.
+func listenUnix(ctx context.Context, path string) (_ net.Listener, err error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode().Type() != os.ModeSocket:
+		return nil, fmt.Errorf("%s is no socket", path)
+	case err == nil:
+		var dial net.Dialer
+		if conn, err := dial.DialContext(ctx, "unix", path); err == nil {
+			return nil, errors.Join(fmt.Errorf("%s: another process listens on it", path), conn.Close())
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".writ-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "unix", filepath.Join(dir, "s"))
+	if err != nil {
+		return nil, err
+	}
+	socket := l.(*net.UnixListener)
+	socket.SetUnlinkOnClose(false)
+	err = os.Chmod(filepath.Join(dir, "s"), 0o600)
+	if err == nil {
+		err = os.Rename(filepath.Join(dir, "s"), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return socket, nil
+}
