@@ -123,4 +123,3 @@ func (b *build) addLibraries(ctx context.Context, dir string) error {
 	}
 	return os.WriteFile(filepath.Join(dir, withLibraries), []byte(script), 0o700) //nolint:gosec // it is run
 }
-
