@@ -53,11 +53,11 @@ else := 3 if made[_] == 1
 		var work condition.Work
 		in := slowInput(5, 2, 3, &work)
 		input := must.Get(conditionInput(in, nil))(t)
-		want, wantErr := unguarded.ask(input, inTime(time.Now, time.Minute))
 		got, gotErr := c.(*sandboxed).question.ask(input, inSteps(&work))
 		if work.Left() == 0 {
-			return
+			return // without guards it could take hours
 		}
+		want, wantErr := unguarded.ask(input, inTime(time.Now, time.Minute))
 		compared++
 		if want != nil {
 			defined++
