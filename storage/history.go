@@ -203,8 +203,9 @@ type Filter struct {
 
 // History reads the records that a [Log] has appended.
 type History interface {
-	// ListRecords returns org's records that f selects, newest first. A page may be short or empty
-	// although more records follow. Only an empty next means that the list has ended.
+	// ListRecords returns org's records that f selects, newest first. A page must end after MaxRead
+	// rows that f does not select. So it may be short or empty although more records follow. Only an
+	// empty next means that the list has ended.
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)

@@ -8,6 +8,9 @@ import (
 // MaxPage is the largest number of rows in a page of a list.
 const MaxPage = 500
 
+// MaxRead is the largest number of rows that a store reads for one page of the history.
+const MaxRead = 8 * MaxPage
+
 // Page selects part of a list. If After is empty, it is the beginning. A list returns a page and
 // the cursor of the next page. An empty cursor means that the list has ended. Each page except the
 // last has Limit items, unless the list's comment says otherwise.

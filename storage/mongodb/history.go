@@ -217,13 +217,13 @@ func before(t time.Time) bson.D {
 }
 
 // lastScanned returns the id of the last row that one page may read. A page may read
-// 8*[storage.MaxPage] rows, which takes the server about 10 ms. lastScanned returns nil if fewer
-// rows are selected.
+// [storage.MaxRead] rows, which takes the server about 10 ms. lastScanned returns nil if fewer rows
+// are selected.
 func (s *database) lastScanned(ctx context.Context, selected bson.D) ([]byte, error) {
 	var w struct {
 		ID []byte `bson:"d"`
 	}
-	last := options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage - 1)
+	last := options.FindOne().SetSort(newestFirst).SetSkip(storage.MaxRead - 1)
 	err := s.records().FindOne(ctx, selected, last.SetProjection(doc("_id", 0, recordID, 1))).Decode(&w)
 	return w.ID, ifAny(err)
 }

@@ -63,6 +63,29 @@ var historyTests = []test{
 			}
 		}
 	}},
+	{"a page ends after MaxRead rows that f does not select, and the list goes on", func(w *world) {
+		// No index has the rows of a pair, and each part of a pair has more than MaxRead rows.
+		records := make([]*storage.Record, 2*(storage.MaxRead+1))
+		for i := range records {
+			records[i] = w.record("org", func(r *storage.Record) {
+				r.AgentID, r.PolicyID = fmt.Sprint("agent-", i%2), fmt.Sprint("policy-", i%2)
+			})
+		}
+		for part := range slices.Chunk(records, storage.MaxPage) {
+			w.commit(part...)
+		}
+		f := storage.Filter{AgentIDs: []string{"agent-0"}, PolicyID: "policy-1"}
+		page, next, err := w.ListRecords(w.ctx, "org", f, storage.Page{Limit: 1})
+		w.Must("ListRecords", err)
+		if len(page) != 0 || next == "" {
+			w.Errorf("page of rows that f does not select = %d records, next %q; want none and a cursor", len(page), next)
+		}
+		w.WantSame("the rest", w.history("org", f, 1), []*storage.Record(nil))
+		f.PolicyID = "policy-0"
+		if got := len(w.history("org", f, storage.MaxPage)); got != storage.MaxRead+1 {
+			w.Errorf("pages of %+v = %d records, want %d", f, got, storage.MaxRead+1)
+		}
+	}},
 	{"From and To select DecidedAt in [From, To), whatever the id's own time within MaxSkew", func(w *world) {
 		for i, skew := range []time.Duration{0, time.Millisecond, -storage.MaxSkew, storage.MaxSkew, time.Second} {
 			w.commit(w.record("org", func(r *storage.Record) {
