@@ -49,7 +49,7 @@ harnesses: ## Install the harnesses whose hooks cmd/writ tests: Claude Code, Cod
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
-soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
+soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	$(GO) test ./internal/oracles -run '^TestNoMailerDeliversElsewhere$$' -v -timeout 1h -args -addresses 100000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
@@ -58,6 +58,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources and 1
 	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Names_.*|Outages|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
+	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
