@@ -60,6 +60,12 @@ type checkRow struct {
 // checkTable has the checks that a policy can have, in the order of their findings.
 var checkTable = [...]checkRow{
 	{
+		code: CodeOrganizationStopped, outcome: Deny,
+		reason: string(CodeOrganizationStopped) + ": the organization is stopped",
+		holds:  func(_ *scope, e evaluation) bool { return !e.in.Stopped },
+		tree:   func(*ActionPolicy) *condition.Node { return condition.Negate(isSet(condition.OrganizationStopped)) },
+	},
+	{
 		code: CodePolicyInactive, outcome: Deny, field: fieldStatus, reasonOf: inactive,
 		holds: func(_ *scope, e evaluation) bool { return e.policy.Status == StatusActive },
 		tree: func(*ActionPolicy) *condition.Node {
@@ -171,6 +177,7 @@ func (r *checkRow) finding(p *ActionPolicy) Finding {
 // Checks returns the checks of a policy, in the order of their findings. Checks omits a check
 // without anything to compare, for example if the policy has no cap or an empty block list.
 //
+//	organization.stopped  deny               the organization is stopped
 //	policy.inactive       deny               the policy's status is not active
 //	agent.disabled        deny               the kill switch of the agent
 //	agent.unregistered    deny               where the deployment requires registration

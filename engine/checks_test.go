@@ -44,12 +44,13 @@ func TestCheck_TreesMeanWhatRuns(t *testing.T) {
 		session := must.Get(CompileSession(s))(t)
 		in := &Input{
 			Intent: g.intent(), DecidedAt: g.Intent().DecidedAt, Agent: AgentStatus(one("active", "disabled", "")), RequireRegistered: g.IntN(2) == 0,
-			Usage: Usage{g.IntN(2) == 0}, Session: InSession{session, g.IntN(2) == 0},
+			Usage: Usage{g.IntN(2) == 0}, Stopped: g.IntN(2) == 0, Session: InSession{session, g.IntN(2) == 0},
 		}
 		e := newEvaluation(p, in)
 		readings := must.Get(in.Intent.Readings())(t)
 		e.SetReadings(readings)
 		e.SetInt(condition.UsageExceeded, bit[in.Usage.Exceeded])
+		e.SetInt(condition.OrganizationStopped, bit[in.Stopped])
 		e.SetInt(condition.RequireRegistered, bit[in.RequireRegistered])
 		e.SetInt(condition.SessionClosed, bit[s.Status != SessionActive])
 		e.SetInt(condition.SessionExpired, bit[in.Session.Expired])

@@ -5,6 +5,9 @@ import "slices"
 // The codes of findings, in check order. The texts of their reasons are in checks.go. Only
 // [CodePolicyAllowed], [CodeRuleAllow] and [CodeApprovalGranted] come with an allow.
 const (
+	// CodeOrganizationStopped denies whatever an organization's agents ask while it is stopped.
+	CodeOrganizationStopped Code = "organization.stopped"
+
 	CodePolicyInactive     Code = "policy.inactive"
 	CodeAgentDisabled      Code = "agent.disabled"
 	CodeAgentUnregistered  Code = "agent.unregistered"
@@ -54,7 +57,7 @@ const (
 // Codes returns all codes, in check order.
 func Codes() []Code {
 	return []Code{
-		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered,
+		CodePolicyMissing, CodePolicyUnreadable, CodeOrganizationStopped, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered,
 		CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit,

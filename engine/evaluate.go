@@ -20,6 +20,8 @@ type Input struct {
 	// milliseconds. It is the clock of conditions. If it is zero, every condition that reads it is
 	// an error.
 	DecidedAt time.Time
+	// Stopped says that the organization is stopped, so that nothing is allowed.
+	Stopped bool
 	// Agent is the state of the kill switch for the intent's agent.
 	Agent AgentStatus
 	// RequireRegistered denies agents that the organization has not registered.
@@ -61,6 +63,7 @@ func (in *Input) AgentNames() AgentNames { return in.Names.Of(in.Intent) }
 type Set struct {
 	Policy    *Policy
 	Rules     *RuleSet
+	Stopped   bool // the organization is stopped
 	Agent     AgentStatus
 	Names     AgentNames // of the agent
 	Revisions Revisions

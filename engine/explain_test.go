@@ -255,6 +255,7 @@ resource, as written: prod/web/api
 resource, as read:    prod/web/api (posix)
 
 checks of the policy:
+  ok    organization.stopped !organization.stopped
   ok    policy.inactive      policy.status == "active"
         status: active
   ok    agent.disabled       agent.status in ["active", "unregistered"]

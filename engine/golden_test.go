@@ -124,6 +124,8 @@ func setOptions(t *testing.T, in *engine.Input, options string) {
 			in.Agent = engine.AgentStatus(strings.TrimPrefix(value, "unregistered"))
 		case "usage":
 			in.Usage.Exceeded = value == "exceeded"
+		case "organization":
+			in.Stopped = value == "stopped"
 		case "require_registered_agents":
 			in.RequireRegistered = value == "true"
 		default:

@@ -109,7 +109,7 @@ func TestChecks_LeavesOutWhatCannotFail(t *testing.T) {
 		return all
 	}
 	full := []engine.Code{
-		engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeAgentMismatch,
+		engine.CodeOrganizationStopped, engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeAgentMismatch,
 		engine.CodeActionDenied, engine.CodeActionNotAllowed, engine.CodeResourceBlocked, engine.CodeResourceNotAllowed,
 		engine.CodeCostExceeded, engine.CodeCostCurrency, engine.CodeUsageLimit,
 	}
@@ -118,7 +118,7 @@ func TestChecks_LeavesOutWhatCannotFail(t *testing.T) {
 	}
 	bare := &engine.ActionPolicy{AllowedActionTypes: []string{}}
 	want := []engine.Code{
-		engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeAgentMismatch,
+		engine.CodeOrganizationStopped, engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeAgentMismatch,
 		engine.CodeActionNotAllowed, engine.CodeUsageLimit,
 	}
 	if got := codes(bare); !slices.Equal(got, want) {

@@ -5,6 +5,7 @@ import "slices"
 // Restrict returns res, the result of an external core, with the findings of checks that only writ
 // can make. The most restrictive finding wins:
 //
+//	organization.stopped the organization is stopped
 //	policy.inactive      the policy is suspended or revoked
 //	agent.disabled       the kill switch has disabled the agent
 //	agent.unregistered   the deployment requires registration, and the agent has no registration
@@ -20,7 +21,7 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	e := newEvaluation(&p.doc, in)
 	defer e.Free()
 	// the checks that writ makes even if a core decides
-	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit}
+	always := []Code{CodeOrganizationStopped, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit}
 	added := false
 	findings := slices.Clone(res.Findings)
 	for r := range p.rows {

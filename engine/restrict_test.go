@@ -25,6 +25,8 @@ func TestRestrict(t *testing.T) {
 		codes  []engine.Code
 	}{
 		"nothing to add": {yes, engine.StatusActive, func(*engine.Input) {}, engine.Allow, []engine.Code{engine.CodePolicyAllowed}},
+		"stopped": {yes, engine.StatusActive, func(in *engine.Input) { in.Stopped = true }, engine.Deny,
+			[]engine.Code{engine.CodeOrganizationStopped}},
 		"kill switch": {yes, engine.StatusActive, func(in *engine.Input) { in.Agent = engine.AgentDisabled }, engine.Deny,
 			[]engine.Code{engine.CodeAgentDisabled}},
 		"unheard-of status": {yes, engine.StatusActive, func(in *engine.Input) { in.Agent = "asleep" }, engine.Deny,
@@ -34,8 +36,8 @@ func TestRestrict(t *testing.T) {
 		"suspended": {yes, engine.StatusSuspended, func(*engine.Input) {}, engine.Deny, []engine.Code{engine.CodePolicyInactive}},
 		"meter, in check order": {asks, engine.StatusActive, func(in *engine.Input) { in.Usage.Exceeded = true }, engine.Deny,
 			[]engine.Code{engine.CodeAgentMismatch, engine.CodeUsageLimit, engine.CodeRuleAllow}},
-		"all": {yes, engine.StatusRevoked, func(in *engine.Input) { in.Agent, in.Usage.Exceeded = engine.AgentDisabled, true }, engine.Deny,
-			[]engine.Code{engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeUsageLimit}},
+		"all": {yes, engine.StatusRevoked, func(in *engine.Input) { in.Agent, in.Usage.Exceeded, in.Stopped = engine.AgentDisabled, true, true }, engine.Deny,
+			[]engine.Code{engine.CodeOrganizationStopped, engine.CodePolicyInactive, engine.CodeAgentDisabled, engine.CodeUsageLimit}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := corpus.ReferencePolicy()

@@ -56,7 +56,8 @@ func (l *lowering) membersOfInput() string {
 		}
 	}
 	lines = append(lines, "is_string(input."+decidedAt+")", "metadata_read", "cost_read",
-		"not readings_stale", "is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
+		"not readings_stale", "is_boolean(input.organization.stopped)", "is_boolean(input.usage.exceeded)",
+		"is_boolean(input.require_registered_agents)",
 		"input.agent.id == input.intent.agent_id", `input.agent.status in {"active", "disabled", "unregistered"}`,
 		"is_number(input.policy.version)")
 	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
@@ -128,14 +129,16 @@ counter_read(n) if is_number(n)`
 }
 
 // check writes the rules of one check, separated by empty lines. If the check fails, they add its
-// code to the set findings. They read the input {intent, agent: {status}, usage: {exceeded},
-// require_registered_agents} and the readings of [readingsOfResource]. The check fails if a member
+// code to the set findings. They read the input {intent, agent: {status}, organization:
+// {stopped}, usage: {exceeded}, require_registered_agents} and the readings of [readingsOfResource]. The check fails if a member
 // is missing. The result is empty if the check cannot fail.
 //
 // In Rego a negated comparison with an undefined operand is undefined, not true, unless the
 // comparison is `==`. So each other comparison that is negated has a rule of its own.
 func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 	switch code {
+	case engine.CodeOrganizationStopped:
+		return finding(code, "not input.organization.stopped == false"), nil
 	case engine.CodePolicyInactive:
 		if p.Status == engine.StatusActive {
 			return "", nil

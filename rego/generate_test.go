@@ -116,7 +116,7 @@ func (g *generator) input() *engine.Input {
 	for {
 		in := &engine.Input{
 			Intent: g.intent(), Agent: engine.AgentStatus(g.one("active", "active", "active", "active", "", "", "disabled")),
-			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)}, DecidedAt: g.decidedAt(),
+			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)}, Stopped: g.chance(5), DecidedAt: g.decidedAt(),
 		}
 		if in.Intent.Validate() == nil {
 			in.Names.Sent = in.Intent.AgentID

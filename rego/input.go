@@ -30,6 +30,7 @@ var (
 	keyVersion, keyOrganizationID     = ast.StringTerm("version"), ast.StringTerm("organization_id")
 	keySession, keyClosed, keyExpired = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
 	keyOwn                            = ast.StringTerm("own")
+	keyOrganization, keyStopped       = ast.StringTerm("organization"), ast.StringTerm("stopped")
 
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
@@ -68,6 +69,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 		ast.Item(keyDecidedAt, timeTerm(in.DecidedAt)),
 		ast.Item(keyAgent, namedAgentTerm(in)),
 		ast.Item(keyPolicy, policy),
+		ast.Item(keyOrganization, ast.ObjectTerm(ast.Item(keyStopped, ast.InternedTerm(in.Stopped)))),
 		ast.Item(keyUsage, usage),
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
 		ast.Item(keyReadings, readingsTerm(&readings)),

@@ -86,6 +86,7 @@ of(intent) := object.union_n([derived(intent), values(intent), counted(intent)])
 		"called": [intent.agent_id], "names": names(intent.agent_id),
 	},
 	"policy": ` + policyTerm(p).String() + `,
+	"organization": {"stopped": false},
 	"usage": {"exceeded": false},
 	"require_registered_agents": false,
 	"readings": data.` + PackageName(p.PolicyID) + `.plain_readings(intent.resource),

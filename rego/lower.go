@@ -58,6 +58,7 @@ func nameIn(s string) string {
 //	                            "called": […], "names": […]}: called has the names of the agent as
 //	                            sent and registered, names has these and their folded forms. Rules
 //	                            need both that compare the agent and do not allow
+//	organization                {"stopped": bool}
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	readings                    {"blocked": […], "allowed": […], "stops": "" | "list" | "address"}:

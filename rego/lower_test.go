@@ -94,7 +94,7 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 	const whole = `{"intent": {"intent_id": "i", "policy_id": "p", "issued_at": "2026-01-02T03:04:05Z",
 			"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/{x}", "cost": {"amount_minor": 5, "currency": "EUR"}},
 		"policy": {"policy_id": "p", "version": 3, "organization_id": "acme", "agent_id": "team-a/*", "status": "active"},
-		"agent": {"id": "team-a/x", "status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
+		"agent": {"id": "team-a/x", "status": "active"}, "organization": {"stopped": false}, "usage": {"exceeded": false}, "require_registered_agents": false,
 		"readings": {"blocked": [{"text": "prod/{x}", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/{x}", "readers": ["posix"]}], "stops": ""},
 		"decided_at": "2026-01-02T03:04:05Z"}`
 	without := func(member, to string) string { return strings.Replace(whole, member, to, 1) }
@@ -113,6 +113,8 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		{"nothing", `{}`, "deny", "agent.disabled: the agent is disabled"},
 		{"no action type", strings.Replace(whole, `"action_type": "deploy", `, "", 1), "deny", "action.not_allowed: the action type matches no allowed type"},
 		{"no agent", strings.Replace(whole, `"agent": {"id": "team-a/x", "status": "active"}, `, "", 1), "deny", "agent.disabled: the agent is disabled"},
+		{"no organization", without(`"organization": {"stopped": false}, `, ""), "deny", "organization.stopped: the organization is stopped"},
+		{"an organization stopped by a text", without(`"stopped": false`, `"stopped": "no"`), "deny", "organization.stopped: the organization is stopped"},
 		{"no usage", strings.Replace(whole, `"usage": {"exceeded": false}, `, "", 1), "deny", "usage.limit: the usage limit of the organization's plan is reached"},
 		{"no amount", strings.Replace(whole, `"amount_minor": 5, `, "", 1), "deny", "cost.exceeded: the cost is above the cap of 250000 minor units"},
 		{"no currency", strings.Replace(whole, `, "currency": "EUR"`, "", 1), "deny", "cost.currency: the cost is not in EUR"},

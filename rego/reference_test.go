@@ -140,7 +140,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string, _ []engin
 		why := refused + ": " + err.Error()
 		return why, why, nil
 	}
-	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Usage: engine.Usage{Exceeded: c.UsageExceeded}, Names: engine.AgentNames{Sent: intent.AgentID}}
+	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Stopped: c.Stopped, Usage: engine.Usage{Exceeded: c.UsageExceeded}, Names: engine.AgentNames{Sent: intent.AgentID}}
 	if a := c.Registered(); a != nil {
 		in.Names.ID, in.Names.ExternalID = a.ID, a.ExternalID
 	}

@@ -60,6 +60,7 @@ func querySchema() map[string]any {
 		}),
 		"lists":                     typed("object"), // the lists that rules in Rego get
 		"items":                     itemsSchema(),   // the items that rules in Rego get
+		"organization":              closed(map[string]any{"stopped": typed("boolean")}),
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
 		"counters": map[string]any{"type": "object",

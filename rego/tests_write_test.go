@@ -21,6 +21,7 @@ func testedIntents() map[string]*engine.Input {
 		"waits for approval": func(in *engine.Input) { in.Intent.Cost.AmountMinor = 10 },
 		"on \"Sunday\"":      func(in *engine.Input) { in.Intent.IssuedAt = "2026-02-01T12:00:00Z" },
 		"killed":             func(in *engine.Input) { in.Agent = engine.AgentDisabled },
+		"stopped":            func(in *engine.Input) { in.Stopped = true },
 		"metered": func(in *engine.Input) {
 			in.Usage.Exceeded, in.RequireRegistered, in.Agent = true, true, engine.AgentUnregistered
 		},

@@ -22,7 +22,7 @@ import (
 var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
-		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
+		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[OrganizationStopped].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
 		cel.Variable(fields[AgentNames].path, cel.ListType(cel.StringType)),
 		cel.Function(fnListNames, cel.Overload(fnListNames, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType), unplanned)),
 		cel.Variable(fields[SessionClosed].path, cel.BoolType), cel.Variable(fields[SessionExpired].path, cel.BoolType),
@@ -247,13 +247,14 @@ func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 			Negate(text(ActionType, ActionDenied, 0, types...)), text(ActionType, ActionGlob, 0, types[g.IntN(3):]...),
 			Negate(text(Resource, ResourceGlob, resource.ForBlock, list...)), text(Resource, ResourceGlob, resource.ForAllow, list[g.IntN(2):]...),
 			Either(Negate(Has(FieldOf(Cost))), Compare(FieldOf(CostAmount), Lte, amount)),
-			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)),
+			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)), Negate(Compare(FieldOf(OrganizationStopped), IsTrue)),
 			Negate(Compare(FieldOf(SessionClosed), IsTrue)), Negate(Compare(FieldOf(SessionExpired), IsTrue)),
 			Compare(FieldOf(SessionOwn), IsTrue),
 		}
 		f := testFrame(t, g.Intent())
 		f.SetText(GovernedAgentStatus, conditiontest.Pick(g, statuses...))
 		f.SetInt(UsageExceeded, int64(g.IntN(2)))
+		f.SetInt(OrganizationStopped, int64(g.IntN(2)))
 		f.SetInt(SessionClosed, int64(g.IntN(2)))
 		f.SetInt(SessionExpired, int64(g.IntN(2)))
 		f.SetInt(SessionOwn, int64(g.IntN(2)))

@@ -30,9 +30,10 @@ const (
 	PolicyOrganizationID
 	PolicyAgentID
 	PolicyStatus
-	// Only the checks of policies and sessions read UsageExceeded, RequireRegistered, SessionClosed,
-	// SessionExpired and SessionOwn.
+	// Only the checks of policies and sessions read UsageExceeded, OrganizationStopped, RequireRegistered,
+	// SessionClosed, SessionExpired and SessionOwn.
 	UsageExceeded
+	OrganizationStopped
 	RequireRegistered
 	SessionClosed
 	SessionExpired
@@ -186,16 +187,17 @@ var fields = [fieldCount]fieldRow{
 	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxLabel, glob: Glob},
 	PolicyStatus: {name: "policy.status", path: "policy.status", size: 16, glob: Glob,
 		enum: []string{"active", "suspended", "revoked"}},
-	UsageExceeded:     {path: "usage.exceeded", kind: Bool, size: 1},
-	RequireRegistered: {path: "deployment.require_registered_agents", kind: Bool, size: 1},
-	SessionClosed:     {path: "session.closed", kind: Bool, size: 1},
-	SessionExpired:    {path: "session.expired", kind: Bool, size: 1},
-	SessionOwn:        {path: "session.own", kind: Bool, size: 1},
-	AgentNames:        {path: "agent.names", size: MaxLabel},
-	AgentName:         {path: "agent.name", size: MaxLabel},
-	MetadataValue:     {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
-	Item:              {path: "item", size: MaxText, glob: Glob},
-	CounterValue:      {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
+	UsageExceeded:       {path: "usage.exceeded", kind: Bool, size: 1},
+	OrganizationStopped: {path: "organization.stopped", kind: Bool, size: 1},
+	RequireRegistered:   {path: "deployment.require_registered_agents", kind: Bool, size: 1},
+	SessionClosed:       {path: "session.closed", kind: Bool, size: 1},
+	SessionExpired:      {path: "session.expired", kind: Bool, size: 1},
+	SessionOwn:          {path: "session.own", kind: Bool, size: 1},
+	AgentNames:          {path: "agent.names", size: MaxLabel},
+	AgentName:           {path: "agent.name", size: MaxLabel},
+	MetadataValue:       {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
+	Item:                {path: "item", size: MaxText, glob: Glob},
+	CounterValue:        {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
 }
 
 // Field is a field and the kind by which a condition reads the field.

@@ -6,7 +6,7 @@ import "fmt"
 // each check that can fail, each form, missing keys, errors and folded ids. Each reader must also
 // be the only one that objects in 2 % of the cases.
 var Named = []string{
-	"policy.inactive", "agent.disabled", "agent.unregistered", "agent.mismatch", "action.denied", "action.not_allowed",
+	"organization.stopped", "policy.inactive", "agent.disabled", "agent.unregistered", "agent.mismatch", "action.denied", "action.not_allowed",
 	"resource.blocked", "resource.not_allowed", "cost.exceeded", "cost.currency", "usage.limit",
 	"rule.deny", "rule.approval_required", "rule.allow", "policy.allowed",
 	"form 1", "form 2", "form 3", "form 4", "missing key", "no number", "undecided", "folded id", "folded type",

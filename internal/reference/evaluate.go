@@ -74,6 +74,7 @@ type Case struct {
 	Rules             []Rule  `json:"rules"`
 	Agents            []Agent `json:"agents"`
 	Intent            Intent  `json:"intent"`
+	Stopped           bool    `json:"organization_stopped"`
 	UsageExceeded     bool    `json:"usage_exceeded"`
 	RequireRegistered bool    `json:"require_registered_agents"`
 }
@@ -123,6 +124,9 @@ type Notes struct {
 // Evaluate decides a case. An error means that a document of the case is refused (400).
 func Evaluate(c *Case) (Outcome, error) {
 	e := evaluation{c: c}
+	if c.Stopped {
+		e.find(Finding{Code: "organization.stopped", Outcome: Deny})
+	}
 	for _, check := range []func() error{e.policy, e.agent, e.action, e.resource, e.cost} {
 		if err := check(); err != nil {
 			return Outcome{}, err

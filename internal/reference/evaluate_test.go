@@ -33,6 +33,7 @@ func TestChecks(t *testing.T) {
 	}{
 		{"nothing objects", func(*Case) {}, "allow policy.allowed"},
 		{"1: a suspended policy", func(c *Case) { c.Policy.Status = "suspended" }, "deny policy.inactive"},
+		{"0: the organization is stopped", func(c *Case) { c.Stopped = true }, "deny organization.stopped"},
 		{"2: the kill switch", func(c *Case) { c.Agents = []Agent{{ID: "a", Status: "disabled"}} }, "deny agent.disabled"},
 		{"2: ids are equal after NFKC and case folding", func(c *Case) { c.Agents = []Agent{{ID: "a", Status: "active"}, {ID: "Ａ", Status: "disabled"}} }, "deny agent.disabled"},
 		{"2: an external id", func(c *Case) { c.Agents = []Agent{{ID: "x", ExternalID: "A", Status: "disabled"}} }, "deny agent.disabled"},

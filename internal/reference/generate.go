@@ -29,7 +29,7 @@ const organization = "org-1"
 
 // Next makes a case.
 func (g *Generator) Next() *Case {
-	c := &Case{UsageExceeded: g.in(8), RequireRegistered: g.in(16)}
+	c := &Case{Stopped: g.in(4), UsageExceeded: g.in(8), RequireRegistered: g.in(16)}
 	res := g.resource()
 	c.Policy = Policy{
 		PolicyID: g.uuid(), Version: 1 + g.rng.IntN(3), OrganizationID: organization, AgentID: "billing-agent",
@@ -42,7 +42,7 @@ func (g *Generator) Next() *Case {
 	c.Intent.ActionType = pick(g, "http_post", "deploy", "sql.write", "payment.refund")
 	c.Rules = g.rules()
 	if g.in(25) { // nothing else objects, so rules decide
-		c.UsageExceeded, c.RequireRegistered = false, false
+		c.Stopped, c.UsageExceeded, c.RequireRegistered = false, false, false
 		c.Policy.AllowedPatterns, c.Policy.BlockedPatterns = nil, nil
 		if g.in(50) {
 			g.agents(c)

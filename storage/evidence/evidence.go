@@ -144,7 +144,8 @@ func (c Check) follows(h Held) (said []string, err error) {
 
 // needMore has the codes of findings that depend on more than the policy and the intent.
 var needMore = []engine.Code{
-	engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
+	engine.CodeOrganizationStopped, engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit,
+	engine.CodeBatchRefused,
 	engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed,
 	engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny, engine.CodePolicyMissing,
 	engine.CodePolicyUnreadable,
