@@ -59,6 +59,7 @@ func (s *Server) explain(r *request, record *storage.Record) error {
 	}
 	input := &engine.Input{
 		Intent: in, DecidedAt: record.DecidedAt, Names: stood.Names, Agent: stood.Agent,
+		Stopped:           stood.Stopped,
 		RequireRegistered: stood.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: record.Found(engine.CodeUsageLimit)},
 		Session:           stood.Session,

@@ -223,6 +223,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 		body = obj{"name": "n"}
 	case "PATCH /v1/agents/:agentId/status":
 		id, body = h.agent(acme), obj{"status": "active"}
+	case "PATCH /v1/organization/status":
+		body = obj{"status": "active"}
 	case "POST /v1/actions/record":
 		decided := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}

@@ -107,6 +107,10 @@ func (s *Server) routes() []route {
 		on("POST /v1/sessions", scopeSessionsWrite, withBody(s.createSession, checkNewSession), stored),
 		on("PATCH /v1/sessions/:sessionId", scopeSessionsWrite, withBody(s.closeSession, checkClose), urgent),
 
+		on("GET /v1/organization/status", scopeAgentsWrite, s.organizationStatus, wide),
+		on("PATCH /v1/organization/status", scopeAgentsWrite,
+			withBody(s.setOrganizationStatus, checkOrganizationStatus), urgent, wide),
+
 		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		on("GET /v1/authorizations/stream", scopeHistoryRead, s.streamAuthorizations, resumable),

@@ -10,8 +10,8 @@ import (
 	"writ/engine/condition"
 )
 
-// simulateBody is the body of POST /v1/policy/simulate. If the policy, the rules or the agent's status is left out, it
-// is read from the store. The intent names the policy to read.
+// simulateBody is the body of POST /v1/policy/simulate. If the policy, the rules, the agent's status or whether the
+// organization is stopped is left out, it is read from the store. The intent names the policy to read.
 type simulateBody struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	PolicyID          string               `json:"policy_id"`
@@ -20,6 +20,7 @@ type simulateBody struct {
 	Intent            *engine.Intent       `json:"intent"`
 	Agent             *string              `json:"agent"`
 	DecidedAt         string               `json:"decided_at"` // the time to decide at, now if it is left out
+	Stopped           *bool                `json:"organization_stopped"`
 	UsageExceeded     bool                 `json:"usage_exceeded"`
 	RequireRegistered *bool                `json:"require_registered_agents"`
 
@@ -117,6 +118,10 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 	if err != nil {
 		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
 	}
+	if input.Stopped, err = s.decisions.Sets.Stopped(r.ctx, &r.slot, r.who.org); err != nil {
+		return nil, fmt.Errorf("loading the organization of a simulation: %w", err)
+	}
+	set(&input.Stopped, in.Stopped)
 	if in.Agent != nil {
 		input.Agent, _ = simulatedStatus(*in.Agent) // checkSimulate has checked it
 	}

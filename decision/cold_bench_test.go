@@ -15,6 +15,7 @@ import (
 	"writ/bench/corpus"
 	"writ/engine"
 	"writ/internal/must"
+	"writ/storage"
 )
 
 // threadTime returns the processor time of the calling thread.
@@ -44,6 +45,8 @@ func (crowdSource) AgentsNamed(_ context.Context, _, name string) ([]*engine.Age
 func (crowdSource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
 	return nil, 0, nil
 }
+
+func (crowdSource) Stopped(context.Context, string) (*storage.Stop, error) { return nil, nil }
 
 func (crowdSource) Session(context.Context, string, string) (*engine.Session, error) {
 	return nil, errors.New("there is none")

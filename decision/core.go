@@ -36,8 +36,9 @@ func (e *CoreError) Unanswered() bool { return e.unanswered }
 
 // ask lets the core decide.
 //
-// While the core decides, somebody may throw the kill switch or close the session. So ask loads
-// both again afterwards. If the policy or the rules have changed since, ask returns an error.
+// While the core decides, somebody may stop the organization, throw the kill switch or close the
+// session. So ask loads all three again afterwards. If the policy or the rules have changed since, ask
+// returns an error.
 func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	b.who.Slot.Leave() // nobody else has to wait for the core
 	result, err := b.cfg.Core.Evaluate(ctx, set, in)
@@ -52,7 +53,7 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 		return engine.Result{},
 			&CoreError{err: errors.New("the policy or the rules changed while the core decided"), after: time.Second}
 	}
-	in.Agent = now.Agent
+	in.Stopped, in.Agent = now.Stopped, now.Agent
 	if in.Session, err = b.session(ctx, in.Intent); err != nil {
 		return engine.Result{}, err
 	}

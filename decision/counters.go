@@ -86,6 +86,7 @@ func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error)
 	b.input = engine.Input{
 		Intent:            in,
 		DecidedAt:         at,
+		Stopped:           set.Stopped,
 		Agent:             set.Agent,
 		Names:             set.Names,
 		RequireRegistered: b.cfg.RequireRegistered,

@@ -133,9 +133,10 @@ func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
 	return b.cfg.Ledger.Recall(ctx, b.who.Organization, it.entry.Intent, it.entry.ApprovalID)
 }
 
-// evaluate evaluates an item's intent. If there is a core, the core evaluates it.
+// evaluate evaluates an item's intent. If there is a core, the core evaluates it, unless the organization
+// is stopped: a core that does not answer delays no stop.
 func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.Result, error) {
-	if b.cfg.Core != nil && !set.Policy.Unreadable() {
+	if b.cfg.Core != nil && !set.Policy.Unreadable() && !set.Stopped {
 		return b.ask(ctx, set, &b.input)
 	}
 	result := b.metrics.evaluate(set, &b.input, b.cfg.Now)

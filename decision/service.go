@@ -282,6 +282,8 @@ func (s *Service) changed(c storage.Change) {
 		if c.Alias != "" {
 			s.Sets.InvalidateAgent(c.Org, c.Alias)
 		}
+	case storage.StopKind:
+		s.Sets.InvalidateStop(c.Org)
 	case storage.SessionKind:
 		s.Sets.InvalidateSession(c.Org, c.ID)
 	case storage.SubscriptionKind:

@@ -75,6 +75,11 @@ func TestService_FollowsItsStore(t *testing.T) {
 			_, err := docs.SetAgentStatus(ctx, corpus.Organization, corpus.Agent, engine.AgentActive, time.Now(), 0)
 			return err
 		}, nil, "policy.allowed"},
+		{"a stop", func() error {
+			_, err := docs.Stop(ctx, corpus.Organization, time.Now())
+			return err
+		}, nil, "organization.stopped"},
+		{"resumed", func() error { return docs.Resume(ctx, corpus.Organization, time.Now()) }, nil, "policy.allowed"},
 		{"a new version", func() error {
 			next := corpus.ReferencePolicy()
 			next.Version, next.Status = next.Version+1, engine.StatusRevoked

@@ -12,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/storage"
 )
 
 // source is the store from which [Sets] loads. Each method returns the documents that are
@@ -32,10 +33,12 @@ type source interface {
 	AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error)
 	// Session returns a session.
 	Session(ctx context.Context, org, id string) (*engine.Session, error)
+	// Stopped returns the stop of an organization, or nil if the organization is active.
+	Stopped(ctx context.Context, org string) (*storage.Stop, error)
 }
 
-// Sets keeps compiled policies, compiled rules and agent statuses. Their size in bytes is
-// bounded. Sets is safe for concurrent use.
+// Sets keeps compiled policies, compiled rules, agent statuses and which organizations are
+// stopped. Their size in bytes is bounded. Sets is safe for concurrent use.
 //
 // After a change is stored, the matching Invalidate method must be called. A [Sets.Load] that
 // starts later then sees the change. A [Service] calls the method for each change of its store.
@@ -44,6 +47,7 @@ type Sets struct {
 	rules    *Cache[string, orgRules]
 	agents   *Cache[setKey, namesakes]
 	sessions *Cache[setKey, *engine.CompiledSession]
+	stops    *Cache[string, bool]
 	queries  *Cache[queryKey, cachedQuery]
 	retired  retired
 	cfg      setsConfig
@@ -94,7 +98,7 @@ type orgRules struct {
 
 // newSets returns empty Sets that keep at most cfg.maxBytes. Half of the bytes are for
 // policies, a quarter for rules, an eighth for the rules that a change made stale, a sixteenth
-// for agents and a sixteenth for sessions. If queries are prepared, policies and queries share
+// for agents, and a thirty-second each for sessions and for stops. If queries are prepared, policies and queries share
 // their half.
 func newSets(cfg setsConfig) *Sets {
 	s := &Sets{cfg: cfg, retired: retired{max: cfg.maxBytes / 8, sets: make(map[string]*engine.RuleSet)}}
@@ -107,8 +111,10 @@ func newSets(cfg setsConfig) *Sets {
 	s.policies = NewCache(policies, policyBytes, s.loadPolicy)
 	s.rules = NewCache(cfg.maxBytes/4, orgRules.size, s.loadRules)
 	s.agents = NewCache(cfg.maxBytes/16, namesakes.size, s.loadAgents)
-	s.sessions = NewCache(cfg.maxBytes/16, sessionBytes, s.loadSession)
+	s.sessions = NewCache(cfg.maxBytes/32, sessionBytes, s.loadSession)
+	s.stops = NewCache(cfg.maxBytes/32, func(bool) int64 { return stopBytes }, s.loadStop)
 	s.policies.own, s.rules.own, s.agents.own, s.sessions.own = cloneKey, strings.Clone, cloneKey, cloneKey
+	s.stops.own = strings.Clone
 	return s
 }
 
@@ -198,6 +204,17 @@ func (s *Sets) loadSession(ctx context.Context, k setKey) (*engine.CompiledSessi
 	return c, nil
 }
 
+// stopBytes is about how many bytes the status of an organization takes in the cache.
+const stopBytes = 256
+
+func (s *Sets) loadStop(ctx context.Context, org string) (bool, error) {
+	stop, err := s.cfg.source.Stopped(ctx, org)
+	if err != nil {
+		return true, fmt.Errorf("loading whether the organization is stopped: %w", err)
+	}
+	return stop != nil, nil
+}
+
 // cloneKey copies a key, because its strings may be parts of a request's body. Both strings of
 // the copy are parts of one string, so that a look-up reads one piece of memory.
 func cloneKey(k setKey) setKey {
@@ -209,8 +226,8 @@ func policyBytes(p *engine.Policy) int64           { return int64(p.Size()) }
 func sessionBytes(c *engine.CompiledSession) int64 { return int64(c.Size()) }
 func (r orgRules) size() int64                     { return int64(r.Size()) }
 
-// Load returns the current policy, rules and agent status. If there is an error, nothing can be
-// decided. turn is the caller's turn and may be nil.
+// Load returns the current policy, rules and agent status, and whether the organization is stopped. If
+// there is an error, nothing can be decided. turn is the caller's turn and may be nil.
 func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (engine.Set, error) {
 	policy, err := s.policies.GetFor(ctx, turn, setKey{org, policyID})
 	if err != nil {
@@ -224,8 +241,13 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 	if err != nil {
 		return engine.Set{}, err
 	}
+	stopped, err := s.Stopped(ctx, turn, org)
+	if err != nil {
+		return engine.Set{}, err
+	}
 	return engine.Set{
-		Policy: policy, Rules: rules.RuleSet, Agent: agents.status(agentID), Names: agents.names(agentID),
+		Policy: policy, Rules: rules.RuleSet, Stopped: stopped,
+		Agent: agents.status(agentID), Names: agents.names(agentID),
 		Revisions: engine.Revisions{Policy: policy.Document().Revision, Rules: rules.revision, Agent: agents.revision},
 	}, nil
 }
@@ -251,6 +273,11 @@ func (s *Sets) Agent(
 		return engine.AgentDisabled, engine.AgentNames{}, err
 	}
 	return agents.status(agentID), agents.names(agentID), nil
+}
+
+// Stopped reports whether an organization is stopped, with the same guarantees as [Sets.Load].
+func (s *Sets) Stopped(ctx context.Context, turn condition.Turn, org string) (bool, error) {
+	return s.stops.GetFor(ctx, turn, org)
 }
 
 // Session returns the current state of a session, with the same guarantees as [Sets.Load].
@@ -289,12 +316,16 @@ func (s *Sets) InvalidateAgent(org, agentID string) {
 // InvalidateSession forgets a session.
 func (s *Sets) InvalidateSession(org, id string) { s.sessions.Invalidate(setKey{org, id}) }
 
+// InvalidateStop forgets whether an organization is stopped.
+func (s *Sets) InvalidateStop(org string) { s.stops.Invalidate(org) }
+
 // InvalidateAll forgets everything.
 func (s *Sets) InvalidateAll() {
 	s.policies.InvalidateAll()
 	s.rules.InvalidateAll()
 	s.agents.InvalidateAll()
 	s.sessions.InvalidateAll()
+	s.stops.InvalidateAll()
 	s.queries.InvalidateAll()
 }
 
@@ -306,10 +337,11 @@ func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.rules.OnlyWhile(fresh)
 	s.agents.OnlyWhile(fresh)
 	s.sessions.OnlyWhile(fresh)
+	s.stops.OnlyWhile(fresh)
 }
 
 // metrics returns the metrics of all caches.
 func (s *Sets) metrics() []prometheus.Collector {
 	return slices.Concat(s.policies.Metrics("policies"), s.rules.Metrics("rules"), s.agents.Metrics("agents"),
-		s.sessions.Metrics("sessions"), s.queries.Metrics("queries"))
+		s.sessions.Metrics("sessions"), s.stops.Metrics("stops"), s.queries.Metrics("queries"))
 }

@@ -11,6 +11,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/storage"
 )
 
 var errNotFound = errors.New("not found")
@@ -21,6 +22,7 @@ type memorySource struct {
 	policies map[string]*engine.ActionPolicy
 	rules    []engine.Rule
 	agents   map[string]engine.AgentStatus
+	stop     *storage.Stop
 	revision int64 // of the rules
 	failing  error
 	loads    int
@@ -61,6 +63,12 @@ func (s *memorySource) RulesAndLibraries(_ context.Context, org string) ([]engin
 
 func (s *memorySource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
 	return nil, 0, nil
+}
+
+func (s *memorySource) Stopped(context.Context, string) (*storage.Stop, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stop, s.failing
 }
 
 func (s *memorySource) Session(context.Context, string, string) (*engine.Session, error) {

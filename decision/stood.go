@@ -22,13 +22,14 @@ type Stood struct {
 }
 
 // Stood returns what stood when the decision of a row was made: the version of the policy, the rules with
-// their lists and libraries, the agent and the session. The row says whether the agent was disabled and
-// whether the session was closed. The names of an agent and the narrowing of a session never change. in is
-// the row's intent, and turn is the caller's turn, which may be nil.
+// their lists and libraries, the agent and the session. The row says whether the organization was
+// stopped, the agent disabled and the session closed. The names of an agent and the narrowing of a
+// session never change. in is the row's intent, and turn is the caller's turn, which may be nil.
 func (s *Service) Stood(
 	ctx context.Context, turn condition.Turn, r *storage.Record, in *engine.Intent,
 ) (Stood, error) {
 	stood := Stood{RequireRegistered: s.cfg.RequireRegistered}
+	stood.Stopped = r.Found(engine.CodeOrganizationStopped)
 	policy, err := s.Documents.PolicyVersion(ctx, r.OrganizationID, r.PolicyID, r.PolicyVersion)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

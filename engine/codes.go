@@ -57,8 +57,8 @@ const (
 // Codes returns all codes, in check order.
 func Codes() []Code {
 	return []Code{
-		CodePolicyMissing, CodePolicyUnreadable, CodeOrganizationStopped, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered,
-		CodeAgentMismatch,
+		CodePolicyMissing, CodePolicyUnreadable, CodeOrganizationStopped, CodePolicyInactive,
+		CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit,
 		CodeSessionClosed, CodeSessionExpired, CodeSessionNotAllowed, CodeCheckError,

@@ -21,7 +21,9 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	e := newEvaluation(&p.doc, in)
 	defer e.Free()
 	// the checks that writ makes even if a core decides
-	always := []Code{CodeOrganizationStopped, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit}
+	always := []Code{
+		CodeOrganizationStopped, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit,
+	}
 	added := false
 	findings := slices.Clone(res.Findings)
 	for r := range p.rows {

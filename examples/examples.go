@@ -56,7 +56,8 @@ func Load() (*Set, error) {
 
 func (s *Set) add(policy string, read *suite.Suite) {
 	for _, c := range read.Cases {
-		if c.Input.Agent != engine.AgentUnregistered || c.Input.RequireRegistered || c.Input.Usage.Exceeded {
+		in := &c.Input
+		if in.Agent != engine.AgentUnregistered || in.RequireRegistered || in.Usage.Exceeded || in.Stopped {
 			continue
 		}
 		want, codes := c.Wanted()

@@ -129,9 +129,9 @@ counter_read(n) if is_number(n)`
 }
 
 // check writes the rules of one check, separated by empty lines. If the check fails, they add its
-// code to the set findings. They read the input {intent, agent: {status}, organization:
-// {stopped}, usage: {exceeded}, require_registered_agents} and the readings of [readingsOfResource]. The check fails if a member
-// is missing. The result is empty if the check cannot fail.
+// code to the set findings. They read the input {intent, agent: {status}, organization: {stopped},
+// usage: {exceeded}, require_registered_agents} and the readings of [readingsOfResource]. The check
+// fails if a member is missing. The result is empty if the check cannot fail.
 //
 // In Rego a negated comparison with an undefined operand is undefined, not true, unless the
 // comparison is `==`. So each other comparison that is negated has a rule of its own.

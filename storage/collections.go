@@ -97,6 +97,11 @@ var (
 		func(s *Subscription) (org, id string) { return s.OrganizationID, "" },
 		nil)
 
+	// Stops are of the stopped organizations. Removing one is the change that resumes its organization.
+	Stops = of(Collection{Kind: StopKind, Name: "organization"},
+		func(*Stop) (org, id string) { return "", StopID },
+		nil)
+
 	AllCounts = of(Collection{Kind: CountsKind, Name: "counts", Quiet: true},
 		func(*Counts) (org, id string) { return "", "" },
 		nil)
@@ -152,7 +157,7 @@ var collections = []*Collection{
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 	&Lists.Collection, &Sessions.Collection, &Libraries.Collection, &Revisions.Collection, &AllLoaded.Collection,
-	&Sinks.Collection,
+	&Sinks.Collection, &Stops.Collection,
 }
 
 // Collections returns every collection.
@@ -245,6 +250,16 @@ func (c Of[T]) PutSized(tx Tx, org string, doc *T) (size int, err error) {
 		return 0, err
 	}
 	return len(value), tx.Put(Document{Kind: c.Kind, Org: org, ID: id, Value: value})
+}
+
+// StopID is the id of every [Stop].
+const StopID = "status"
+
+// Stop says that its organization is stopped: nothing that its agents ask is allowed. An organization
+// without one is active.
+type Stop struct {
+	At time.Time `json:"stopped_at"`
+	By string    `json:"stopped_by,omitzero"` // in the form of [Change.Actor]
 }
 
 // Counts are the numbers of an organization's documents. Plans limit these numbers.

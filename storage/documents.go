@@ -29,6 +29,7 @@ const (
 	RevisionKind     Kind = 'v'
 	LoadedKind       Kind = 'L'
 	SinkKind         Kind = 'f'
+	StopKind         Kind = 'O'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

@@ -17,8 +17,11 @@ const (
 	ApprovalRejected = "approval.rejected"
 	ApprovalExpired  = "approval.expired"
 	AgentDisabled    = "agent.disabled"
-	UsageLimitNear   = "usage.limit_near"
-	PolicyRegistered = "policy.registered"
+	// OrganizationStopped and OrganizationResumed are of an organization whose status is changed.
+	OrganizationStopped = "organization.stopped"
+	OrganizationResumed = "organization.resumed"
+	UsageLimitNear      = "usage.limit_near"
+	PolicyRegistered    = "policy.registered"
 	// DecisionDenied is of a deny, DecisionApprovedByRule of an allow that a rule decided. An event of
 	// these types can also stand for the number of decisions for which there were no events: see [Tally].
 	DecisionDenied         = "decision.denied"
@@ -30,7 +33,8 @@ const (
 // EventTypes are the types of events that a webhook can receive.
 func EventTypes() []string {
 	return []string{
-		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear,
+		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled,
+		OrganizationStopped, OrganizationResumed, UsageLimitNear,
 		PolicyRegistered, DecisionDenied, DecisionApprovedByRule,
 	}
 }

@@ -39,6 +39,7 @@ func (t *Test) cells(field string) (all []assignment) {
 	add("now", t.Now, t.Now != "")
 	add("session", t.Session, t.Session != nil)
 	add("agent", t.Agent, t.Agent != "")
+	add("organization_stopped", true, t.Stopped)
 	add("usage_exceeded", true, t.UsageExceeded)
 	add("require_registered_agents", true, t.RequireRegistered)
 	add("counted", t.Counted, t.Counted != 0)
@@ -88,6 +89,8 @@ func (s *caseBuilder) set(a assignment) {
 	case "error":
 		s.want.err = new(bool)
 		ok = json.Unmarshal(a.json, s.want.err) == nil
+	case "organization_stopped":
+		ok = json.Unmarshal(a.json, &s.input.Stopped) == nil
 	case "usage_exceeded":
 		ok = json.Unmarshal(a.json, &s.input.Usage.Exceeded) == nil
 	case "require_registered_agents":

@@ -19,8 +19,9 @@ type assignment struct {
 // columns has the columns that a table can have in addition to the members of the intent. The
 // member each of a test can also have the stateColumns.
 var (
-	stateColumns = []string{"now", "session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
-	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
+	stateColumns = []string{"now", "session", "agent", "organization_stopped", "usage_exceeded",
+		"require_registered_agents", "counted"}
+	columns = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
 // test adds the cases of a test to the suite.

@@ -77,6 +77,7 @@ type Test struct {
 	// Agent is the status of the agent: active, disabled or unregistered. The default is
 	// unregistered.
 	Agent             string `json:"agent,omitzero"`
+	Stopped           bool   `json:"organization_stopped,omitzero"`
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
 	// Counted is the value of each counter before the intent is counted.
@@ -103,8 +104,8 @@ type Session struct {
 }
 
 // Table makes a case for each row. A column is the path of a member of the intent, or one of
-// intent, now, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes,
-// rule and error. The value of a cell replaces the test's value for this column. In a column that
+// intent, now, session, agent, organization_stopped, usage_exceeded, require_registered_agents, counted,
+// want, message, codes, rule and error. The value of a cell replaces the test's value for this column. In a column that
 // is not a member of the intent, null keeps the test's value.
 type Table struct {
 	Columns []string           `json:"columns"`

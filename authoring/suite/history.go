@@ -193,8 +193,8 @@ func (h *History) suite(b *bytes.Buffer, p *decided) error {
 	return nil
 }
 
-// testOf writes the test of a decision. From the decision's codes it infers the state of the agent
-// and of the plan.
+// testOf writes the test of a decision. From the decision's codes it infers the state of the organization,
+// of the agent and of the plan.
 func testOf(b *bytes.Buffer, n int, r *storage.Record) error {
 	codes := codesIn(r.Reasons)
 	test := map[string]any{
@@ -207,6 +207,9 @@ func testOf(b *bytes.Buffer, n int, r *storage.Record) error {
 	}
 	if slices.Contains(codes, string(engine.CodeAgentUnregistered)) {
 		test["require_registered_agents"] = true
+	}
+	if slices.Contains(codes, string(engine.CodeOrganizationStopped)) {
+		test["organization_stopped"] = true
 	}
 	if slices.Contains(codes, string(engine.CodeUsageLimit)) {
 		test["usage_exceeded"] = true

@@ -29,6 +29,7 @@ type evalCmd struct {
 type stateFlags struct {
 	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
 	Now           string `placeholder:"TIME" help:"Time of the decision, which conditions see as decided_at, in RFC 3339. Left out: each intent is decided at its issued_at."`
+	Stopped       bool   `name:"organization-stopped" help:"Evaluate as if the organization were stopped."`
 	UsageExceeded bool   `help:"Evaluate as if the plan's meter were used up."`
 	Registered    bool   `name:"require-registered-agents" help:"Deny unregistered agents."`
 }

@@ -78,7 +78,7 @@ func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]named
 					"intent.policy_id: got %s, want the policy's, %s", intent.PolicyID, policyID,
 				)}
 			}
-			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered,
+			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered, Stopped: c.Stopped,
 				Usage: engine.Usage{Exceeded: c.UsageExceeded}}
 			if in.DecidedAt = now; now.IsZero() {
 				in.DecidedAt = intent.Issued()

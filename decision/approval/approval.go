@@ -99,12 +99,18 @@ func (a *Approval) covers(result engine.Result) bool {
 //
 // If status is approved and the result is held only for findings that were approved, Redeem
 // allows it. If the result is held for other findings, it stays held, and the approval is used
-// up. A deny stays a deny. Under any other status Redeem returns a deny.
+// up. A deny stays a deny. While the organization is stopped, the approval is not used. Under any
+// other status Redeem returns a deny.
 func (a *Approval) Redeem(
 	status Status, at time.Time, result engine.Result,
 ) (engine.Result, *ledger.Verdict) {
 	switch status {
 	case Approved:
+		if slices.ContainsFunc(result.Findings, func(f engine.Finding) bool {
+			return f.Code == engine.CodeOrganizationStopped
+		}) {
+			return result, nil
+		}
 		return a.redeem(result), a.verdict(ledger.Used, at)
 	case Rejected:
 		return withFinding(result, engine.CodeApprovalRejected, "the approval was refused"), nil

@@ -69,6 +69,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"sizes":    []any{1.0}, "address": []any{}, "blocked": []any{"prod", "prod"},
 		}},
 		"digest":                    must.Get(engine.Digest(set.Policy.Document(), set.Rules))(t),
+		"organization":              map[string]any{"stopped": false},
 		"usage":                     map[string]any{"exceeded": true},
 		"require_registered_agents": true,
 		"approval":                  map[string]any{"approval_id": "a1", "status": "approved"},

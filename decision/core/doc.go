@@ -22,6 +22,7 @@
 //	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
 //	values                      how metadata values are read, by their keys, as [rego.Lower] says;
 //	                            absent if the intent has no metadata
+//	organization                {"stopped": bool}
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	approval                    {"approval_id", "status"}, if the intent is decided under an approval; a decision that

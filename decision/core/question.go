@@ -24,6 +24,7 @@ type input struct {
 	Agent             agent                `json:"agent"`
 	Readings          readings             `json:"readings"`
 	Values            map[string]value     `json:"values,omitzero"`
+	Organization      organization         `json:"organization"`
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
 	Approval          *approval            `json:"approval,omitzero"`
@@ -98,6 +99,11 @@ type derivedFrom struct {
 	} `json:"counters"`
 }
 
+// organization is never stopped: a stopped one is denied without the core.
+type organization struct {
+	Stopped bool `json:"stopped"`
+}
+
 type usage struct {
 	Exceeded bool `json:"exceeded"`
 }
@@ -149,6 +155,7 @@ func newQuestion(set engine.Set, in *engine.Input, withRules bool) (question, er
 		Intent:            in.Intent,
 		DecidedAt:         in.DecidedAt,
 		Agent:             agent{in.Intent.AgentID, in.Agent.String(), names.Called(), names.Forms()},
+		Organization:      organization{in.Stopped},
 		Usage:             usage{in.Usage.Exceeded},
 		RequireRegistered: in.RequireRegistered,
 		RulesRevision:     set.Revisions.Rules,

@@ -118,7 +118,7 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 // revision}. The actor is absent if it is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
-	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan or import
+	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan, organization or import
 	ID             string `json:"id"`
 	Revision       int64  `json:"revision"` // of the commit of documents that made the change
 	Digest         string `json:"digest"`   // of the document after the change; empty if it was removed

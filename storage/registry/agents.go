@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -62,8 +61,8 @@ func (r *Registry) SetAgentStatus(
 	if err != nil {
 		return nil, err
 	}
-	if err := r.docs.Barrier(ctx); err != nil {
-		return nil, fmt.Errorf("waiting until every replica has heard of the switch: %w", err)
+	if err := r.switched(ctx); err != nil {
+		return nil, err
 	}
 	return a, nil
 }

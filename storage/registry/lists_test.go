@@ -120,6 +120,7 @@ func (w *world) wantEmpty(org string) {
 		w.WantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
 	}
 	w.wantRules(org)
+	w.wantStop(org, nil)
 	n := len(w.policies(org, 10)) + len(w.agents(org, 10)) + len(w.tokens(org, 10))
 	if n > 0 {
 		w.Errorf("the lists of %q hold %d items, want 0", org, n)

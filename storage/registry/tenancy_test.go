@@ -3,6 +3,7 @@ package registry_test
 import (
 	"fmt"
 
+	"writ/storage"
 	"writ/storage/storagetest"
 )
 
@@ -42,6 +43,8 @@ func (w *world) fill(org string) {
 	w.put(org, rule("r"))
 	w.Must("PutAgent", w.PutAgent(w.ctx, org, agent("a", "x"), 1))
 	w.put("org", token(org, tokenOf(org)), subscription(org, "pro"))
+	_, err := w.Stop(w.ctx, org, noon)
+	w.Must("Stop", err)
 }
 
 // tokenOf returns the id of org's token. The token of the organization "org" has the id t.
@@ -69,4 +72,5 @@ func (w *world) wantFilled(org string) {
 	got, err := w.Subscription(w.ctx, org)
 	w.Must("Subscription", err)
 	w.WantSame("Subscription "+what, got, subscription(org, "pro"))
+	w.wantStop(org, &storage.Stop{At: noon})
 }

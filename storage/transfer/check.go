@@ -159,6 +159,8 @@ func (c *checker) document(line int, d *document) error {
 			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan,
 				strings.Join(c.Plans, ", "))
 		}
+	case storage.StopKind:
+		_, err = strictly(storage.Stops, doc)
 	case storage.CountsKind:
 		_, err = strictly(storage.AllCounts, doc)
 	case storage.DetailsKind:

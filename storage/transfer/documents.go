@@ -87,7 +87,8 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 }
 
 // missing reports whether the store lacks d. A different document with the same id is an error.
-// The exception is an agent that was disabled during the import: it stays disabled.
+// The exceptions are an agent that was disabled during the import, which stays disabled, and a stop, of
+// which the store keeps its own.
 func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 	name := storage.CollectionOf(d.Kind).Name
 	there, err := tx.Get(d.Kind, d.Org, d.ID)
@@ -100,7 +101,7 @@ func missing(tx storage.Tx, d *storage.Document) (bool, error) {
 		return false,
 			fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict,
 				name, d.ID)
-	case bytes.Equal(there.Value, d.Value):
+	case bytes.Equal(there.Value, d.Value), d.Kind == storage.StopKind:
 		return false, nil
 	case d.Kind == storage.AgentKind:
 		stored, err := storage.Agents.Parse(there)

@@ -131,11 +131,12 @@ type document struct {
 	Value jsontext.Value `json:"value"`
 }
 
-// carried has the collections of a file, in the file's order. Agents and rules restrict, so they
-// come before policies, which can allow actions. Keys come last, because nobody can authenticate
+// carried has the collections of a file, in the file's order. Stops, agents and rules restrict, so
+// they come before policies, which can allow actions. Keys come last, because nobody can authenticate
 // without a key.
 var carried = []*storage.Collection{
-	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Libraries.Collection, &storage.Rules.Collection,
+	&storage.Stops.Collection, &storage.Agents.Collection, &storage.Lists.Collection,
+	&storage.Libraries.Collection, &storage.Rules.Collection,
 	&storage.Subscriptions.Collection, &storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
