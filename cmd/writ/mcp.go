@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,13 +23,39 @@ type mcpServer struct {
 	Server  string   `env:"-" required:"" placeholder:"NAME" help:"What the server is called in actions and resources, such as fs."`
 	Pin     string   `env:"-" placeholder:"FILE" help:"Pinned descriptions of the tools. They are written on first use. A tool that is new or has changed since is held."`
 	Command []string `arg:"" optional:"" help:"The server: its program and arguments, behind --."`
+
+	Upstream           string `env:"-" placeholder:"URL" help:"The server, instead of a program: its address for streamable HTTP."`
+	UpstreamBearerFile string `env:"-" placeholder:"FILE" help:"File with the credential that --upstream gets. Clients' credentials are not passed on."`
 }
 
 func (b mcpServer) transport(s streams) (mcp.Transport, error) {
-	if len(b.Command) == 0 {
-		return nil, &usageError{"the server is missing: want its program and arguments behind --"}
+	switch {
+	case (len(b.Command) == 0) == (b.Upstream == ""):
+		return nil, &usageError{"want either a server's program and arguments behind --, or --upstream with its URL"}
+	case len(b.Command) > 0:
+		return gateway.Command(b.Command, s.err), nil
 	}
-	return gateway.Command(b.Command, s.err), nil
+	bearer, err := secretIn("--upstream-bearer-file", b.UpstreamBearerFile)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Upstream(b.Upstream, bearer)
+}
+
+// secretIn returns the secret in a file, or nothing without one.
+func secretIn(flag, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(name)
+	secret := strings.TrimSpace(string(data))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", flag, err)
+	case secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("%s: %s: want one word of printable ASCII", flag, name)
+	}
+	return secret, nil
 }
 
 func (b mcpServer) config(s streams) gateway.Config {
@@ -38,8 +66,13 @@ type mcpRunCmd struct {
 	plugFlags    `embed:""`
 	mcpServer    `embed:""`
 	Held         string        `default:"deny" enum:"deny,wait" help:"What becomes of a held call: deny refuses it until it is approved and made again, wait waits for the verdict."`
+	ApprovalURL  string        `name:"approval-url" env:"-" placeholder:"URL" help:"Where a person approves a held call, before the approval's id, such as https://console.example/approvals/. Clients that can show addresses show it."`
 	SessionTTL   time.Duration `name:"session-ttl" placeholder:"1h" help:"Open a writ session of this length for each connection, and close it at its end."`
 	SessionTools []string      `placeholder:"TOOL,…" help:"The tools that such a session may call."`
+
+	Listen     string   `env:"-" placeholder:"ADDR" help:"Serve clients over streamable HTTP at this address, such as 127.0.0.1:3822, instead of one at standard input and output."`
+	Host       []string `env:"-" placeholder:"NAME,…" help:"Names by which clients call the gateway, beside that in --listen."`
+	BearerFile string   `env:"-" placeholder:"FILE" help:"File with the credential that clients of --listen must send. Beyond loopback they need one."`
 }
 
 func (c *mcpRunCmd) Help() string {
@@ -47,7 +80,8 @@ func (c *mcpRunCmd) Help() string {
 resource and each prompt is decided before the server sees it. What is denied, held or not
 decided does not reach the server.
 
-  writ mcp --server fs -- npx -y @modelcontextprotocol/server-filesystem /srv`
+  writ mcp --server fs -- npx -y @modelcontextprotocol/server-filesystem /srv
+  writ mcp --server crm --upstream https://crm.example/mcp --listen 127.0.0.1:3822`
 }
 
 func (c *mcpRunCmd) Run(ctx context.Context, s streams) error {
@@ -60,10 +94,24 @@ func (c *mcpRunCmd) Run(ctx context.Context, s streams) error {
 	}
 	config := c.config(s)
 	config.Settings, config.Wait = c.settings(), c.Held == "wait"
+	config.ApprovalURL = c.ApprovalURL
 	config.SessionTTL, config.SessionTools = c.SessionTTL, c.SessionTools
+	bearer, err := secretIn("--bearer-file", c.BearerFile)
+	if err != nil {
+		return err
+	}
+	front := gateway.Front{Listen: c.Listen, Hosts: c.Host, Bearer: bearer}
+	if c.Listen != "" {
+		if err := front.Check(); err != nil {
+			return &usageError{err.Error()}
+		}
+	}
 	g, err := gateway.Open(ctx, config, behind)
 	if err != nil {
 		return err
+	}
+	if c.Listen != "" {
+		return errors.Join(g.ListenAndServe(ctx, front), g.Close())
 	}
 	return errors.Join(g.Serve(ctx, gateway.Stdio(s.in, s.out)), g.Close())
 }

@@ -39,7 +39,11 @@ type Config struct {
 	Wait    bool   // a held call waits for its verdict
 	Pin     string // a file with the descriptions of the tools, if it is not empty
 	Version string // of writ
-	Log     io.Writer
+
+	// ApprovalURL is where a person approves a held call, before the approval's id. Clients that can show
+	// addresses are told.
+	ApprovalURL string
+	Log         io.Writer
 
 	SessionTTL   time.Duration // how long a writ session of a connection lasts, if it is not zero
 	SessionTools []string      // the tools that a session may call, if it is not empty
@@ -129,10 +133,7 @@ func (g *Gateway) server() *mcp.Server {
 func (g *Gateway) Serve(ctx context.Context, client mcp.Transport) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		err := g.behind.Wait()
-		cancel(fmt.Errorf("the server behind has ended: %w", errors.Join(err, io.EOF)))
-	}()
+	go func() { cancel(ended(g.behind.Wait())) }()
 	err := g.front.Load().Run(ctx, client)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -141,6 +142,11 @@ func (g *Gateway) Serve(ctx context.Context, client mcp.Transport) error {
 		return nil
 	}
 	return err
+}
+
+// ended is the cause when the server behind has ended.
+func ended(err error) error {
+	return fmt.Errorf("the server behind has ended: %w", errors.Join(err, io.ErrUnexpectedEOF))
 }
 
 func (g *Gateway) say(format string, args ...any) {

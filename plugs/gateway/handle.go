@@ -61,11 +61,20 @@ func result[R interface {
 	comparable
 	mcp.Result
 }](r R, err error) (mcp.Result, error) {
-	if err != nil {
+	var no *notAllowed
+	switch {
+	case errors.As(err, &no):
+		return nil, fail(codeRefused, "%s", no.text)
+	case err != nil:
 		return nil, err
 	}
 	return r, nil
 }
+
+// notAllowed is the error of a call that is denied or held.
+type notAllowed struct{ text, approval string }
+
+func (n *notAllowed) Error() string { return n.text }
 
 // callTool decides a call of a tool and makes it.
 func (g *Gateway) callTool(
@@ -94,11 +103,21 @@ func (g *Gateway) callTool(
 			in.Metadata["fact.session.tools_sha256"] = sum
 		}
 	}
-	if err := g.decide(ctx, req, call, intents); err != nil {
-		var e *jsonrpc.Error
-		if errors.As(err, &e) && e.Code == codeRefused {
-			return toolError(e.Message), nil
+	err = g.decide(ctx, req, call, intents)
+	var no *notAllowed
+	if errors.As(err, &no) && no.approval != "" && p.InputResponses == nil {
+		var more *mcp.CallToolResult
+		if more, err = g.showApproval(ctx, req, no); more != nil {
+			return more, nil
 		}
+		if err == nil { // somebody may have approved it
+			err = g.decide(ctx, req, call, intents)
+		}
+	}
+	switch {
+	case errors.As(err, &no):
+		return toolError(no.text), nil
+	case err != nil:
 		return nil, err
 	}
 	args := p.Arguments
@@ -125,15 +144,17 @@ func toolError(text string) *mcp.CallToolResult {
 	return &r
 }
 
-// Results that say that they are complete, as revision 2026-07-28 wants it. Earlier ones do not mind.
+// Results that say of themselves what they are, as revision 2026-07-28 wants it. Earlier ones do not mind. The
+// SDK says it only of results of tools that it knows itself.
 var (
-	wholeCall     = complete[mcp.CallToolResult](`"content":[]`)
-	wholeResource = complete[mcp.ReadResourceResult](`"contents":[]`)
-	wholePrompt   = complete[mcp.GetPromptResult](`"messages":[]`)
+	wholeCall     = resultOf[mcp.CallToolResult](`{"resultType":"complete","content":[]}`)
+	askingCall    = resultOf[mcp.CallToolResult](`{"resultType":"input_required"}`)
+	wholeResource = resultOf[mcp.ReadResourceResult](`{"resultType":"complete","contents":[]}`)
+	wholePrompt   = resultOf[mcp.GetPromptResult](`{"resultType":"complete","messages":[]}`)
 )
 
-func complete[R any](member string) (r R) {
-	if err := json.Unmarshal([]byte(`{"resultType":"complete",`+member+`}`), &r); err != nil {
+func resultOf[R any](text string) (r R) {
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		panic(err) // constant
 	}
 	return r
@@ -161,10 +182,10 @@ func (g *Gateway) decide(ctx context.Context, req mcp.Request, call toolcall.Cal
 	case err == nil:
 		return nil
 	case errors.As(err, &denied):
-		return fail(codeRefused, "denied (decision %s): %s", denied.Decision.ID, reasons(denied.Decision))
+		return &notAllowed{text: plug.OneLine("denied (decision " + denied.Decision.ID + "): " + reasons(denied.Decision))}
 	case errors.As(err, &held):
-		return fail(codeRefused, "held, approval %s: %s; call again once approved",
-			held.Decision.ID, reasons(held.Decision))
+		text := plug.OneLine("held, approval " + held.Decision.ID + ": " + reasons(held.Decision))
+		return &notAllowed{text + "; call again once approved", held.Decision.ID}
 	case context.Cause(ctx) != nil:
 		err = context.Cause(ctx)
 	}
