@@ -39,7 +39,10 @@ func (p *Plug) Decide(ctx context.Context, key string, wait bool, intents ...wri
 	if err := st.keep(key, k); err != nil {
 		return nil, err
 	}
-	return p.await(ctx, st, key, wait, k)
+	if !wait {
+		return nil, k.Held[0]
+	}
+	return p.await(ctx, st, key, k)
 }
 
 // refused begins the reason of an intent that would be allowed without the others of its batch.
@@ -103,8 +106,10 @@ func (p *Plug) again(
 			return nil, errors.Join(errAskAfresh, st.drop(key))
 		case err != nil:
 			return nil, err
+		case a.Status == writ.Pending && wait:
+			return p.await(ctx, st, key, k)
 		case a.Status == writ.Pending:
-			return p.await(ctx, st, key, wait, k)
+			return nil, held
 		case a.Status == "approved":
 		case a.Status == "rejected" || held.Decision.Intent.IntentID == intents[0].IntentID:
 			// The redemption says why it is denied.
@@ -115,13 +120,10 @@ func (p *Plug) again(
 	return p.redeem(ctx, st, key)
 }
 
-// await waits for the verdicts about a held call, if it is to wait.
-func (p *Plug) await(ctx context.Context, st State, key string, wait bool, k *kept) ([]writ.Decision, error) {
+// await waits for the verdicts about a held call.
+func (p *Plug) await(ctx context.Context, st State, key string, k *kept) ([]writ.Decision, error) {
 	end := time.Now().Add(p.settings.Wait)
 	for _, held := range k.Held {
-		if !wait {
-			return nil, held
-		}
 		a, err := p.Client.Verdict(ctx, held.Decision.ID, time.Until(end))
 		switch {
 		case err != nil:
