@@ -100,7 +100,8 @@
 // lower rule may still deny.
 //
 // A Rego source is the body of a rule, or a module that defines match. It reads input.intent,
-// input.agent and input.policy. The set input.lists.name is the list called name.
+// input.agent and input.policy. The set input.lists.name is the list called name,
+// and data.lists.name is the list as a JSON document.
 //
 // For example
 //

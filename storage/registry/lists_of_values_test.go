@@ -125,6 +125,52 @@ var namedListTests = []test{
 			w.Errorf("%d bytes of lists are counted, want 0", n)
 		}
 	}},
+	{"a document is stored in the form of RFC 8785, and the same document is no new version", func(w *world) {
+		put := func(data string) *engine.List {
+			l, _, err := w.PutList(w.ctx, "org", engine.List{Name: "limits", Data: []byte(data)}, noon, nil, nil)
+			w.Must("PutList", err)
+			return l
+		}
+		first := put(`{"b": [1.50, 1e1], "a": {}}`)
+		want := &engine.List{Name: "limits", Data: []byte(`{"a":{},"b":[1.5,10]}`), Version: 1, CreatedAt: noon, UpdatedAt: noon}
+		w.WantSame("PutList", first, want)
+		w.WantSame("PutList again", put(`{"a":{},"b":[1.5,10.0]}`), first)
+		got, err := w.List(w.ctx, "org", "limits")
+		w.Must("List", err)
+		w.WantSame("List", got, want)
+		if n := w.listBytes("org"); n != int64(want.Size()) {
+			w.Errorf("%d bytes of lists are counted, want %d", n, want.Size())
+		}
+		if next := put(`{"a":{},"b":[1.5]}`); next.Version != 2 {
+			w.Errorf("another document has version %d, want 2", next.Version)
+		}
+		values := w.putList("org", "limits")
+		w.WantSame("PutList of no values", values, &engine.List{Name: "limits", Values: []string{}, Version: 3, CreatedAt: noon, UpdatedAt: noon})
+	}},
+	{"a list in which rules look for texts does not become another document", func(w *world) {
+		put := func(data string) error {
+			_, _, err := w.PutList(w.ctx, "org", engine.List{Name: "payees", Data: []byte(data)}, noon, looksIn("payees"), nil)
+			return err
+		}
+		w.putList("org", "payees", "a")
+		used := rule("r")
+		used.Condition = `{"metadata.to":{"$in":{"list":"payees"}}}`
+		uses := registry.Uses{Lists: []string{"payees"}, Texts: []string{"payees"}}
+		w.Must("PutRule", w.PutRule(w.ctx, "org", used, 0, uses))
+		w.Must("PutList of texts as data", put(`["b","a"]`))
+		for _, data := range []string{`{}`, `[1]`, `[""]`, `"a"`} {
+			if inUse := (*registry.ListInUseError)(nil); !errors.As(put(data), &inUse) {
+				w.Errorf("PutList of %s did not return a ListInUseError", data)
+			}
+		}
+		w.Must("DeleteRule", w.DeleteRule(w.ctx, "org", "r", nil))
+		w.Must("PutList", put(`{}`))
+		var other *registry.NoTextsError
+		if err := w.PutRule(w.ctx, "org", used, 0, uses); !errors.As(err, &other) || other.Name != "payees" {
+			w.Errorf("PutRule = %v, want a NoTextsError of payees", err)
+		}
+		w.Must("PutRule that reads the document", w.PutRule(w.ctx, "org", rule("d"), 0, registry.Uses{Lists: []string{"payees"}}))
+	}},
 	{"all lists of an organization together are bounded", func(w *world) {
 		values := make([]string, engine.MaxListValues)
 		for i := range values {

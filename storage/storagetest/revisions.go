@@ -123,7 +123,11 @@ func (d *desk) change(org string, n *rand.Rand) {
 	case 3:
 		err = d.DeleteRule(ctx, org, id, nil)
 	case 4:
-		_, _, err = d.PutList(ctx, org, engine.List{Name: listsOfTests[n.IntN(2)], Values: []string{fmt.Sprint(n.IntN(3))}}, noon, nil, nil)
+		l := engine.List{Name: listsOfTests[n.IntN(2)], Values: []string{fmt.Sprint(n.IntN(3))}}
+		if n.IntN(2) == 0 {
+			l.Values, l.Data = nil, fmt.Appendf(nil, `{"é": [%d, {"<": true}]}`, n.IntN(3))
+		}
+		_, _, err = d.PutList(ctx, org, l, noon, nil, nil)
 	case 5:
 		_, _, err = d.PutLibrary(ctx, org, "lib", map[string]string{"a.rego": fmt.Sprint(n.IntN(3))}, noon, anything)
 	case 6:
