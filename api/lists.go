@@ -105,9 +105,8 @@ func (s *Server) looksInList(
 	o.Libraries, err = s.currentLibraries(r)
 	return func(rule engine.Rule) bool {
 		rule.IsActive = true
-		return slices.ContainsFunc(engine.CompileRules([]engine.Rule{rule}, o).Rules(), func(c *engine.CompiledRule) bool {
-			return slices.Contains(names(c), r.param)
-		})
+		looks := func(c *engine.CompiledRule) bool { return slices.Contains(names(c), r.param) }
+		return slices.ContainsFunc(engine.CompileRules([]engine.Rule{rule}, o).Rules(), looks)
 	}, err
 }
 

@@ -87,7 +87,8 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, ref: ref, question: p, lists: lists, documents: documents, size: size, items: items, reads: reads,
+	return &sandboxed{source: source, ref: ref, question: p, lists: lists, documents: documents, size: size,
+		items: items, reads: reads,
 		from: l, libraries: l.withUses(imports), messages: messages, reason: reason}, nil
 }
 

@@ -3,6 +3,8 @@ package rego
 import (
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/storage"
+
 	"writ/engine/condition"
 )
 
@@ -48,8 +50,9 @@ type budget struct {
 	// metadata has the values that the condition may read as lists. values has those that it has read.
 	metadata map[string]string
 	values   map[string]*condition.Value
-	// lists has the documents that the condition may read.
+	// lists has the documents that the modules may read below root.
 	lists condition.Lists
+	root  storage.Path
 }
 
 // askedPerLook is the number of calls of Cancelled for each look at the clock.

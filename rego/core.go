@@ -46,10 +46,15 @@ func LowerCore(
 		}
 		name := strings.TrimPrefix(digest, "sha256:")[:32]
 		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + name
-		modules, err := lower(pkg, heldAll, p, rules, lists, libraries)
+		modules, set, err := lower(pkg, heldAll, p, rules, lists, libraries)
 		if err != nil {
 			return nil, err
 		}
+		documents, err := writeDocuments(pkg, set)
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, documents...)
 		files = append(files, moduleFiles(p.PolicyID, modules)...)
 		main += fmt.Sprintf(coreResult, pkg, condition.Quote(p.PolicyID), condition.Quote(digest))
 	}

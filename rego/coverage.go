@@ -72,7 +72,7 @@ func coverageOf(
 		for _, input := range asked {
 			// After an error, the expressions before the failing one count as covered.
 			left := inSteps(new(condition.Work))
-			left.lists = lists
+			left.lists, left.root = lists, listed
 			_, _ = question.ask(input, left)
 		}
 	}

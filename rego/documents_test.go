@@ -176,6 +176,34 @@ func TestDocuments_AreCharged(t *testing.T) {
 	}
 }
 
+// TestDocuments_LookUpsAreCheap checks that looking up a key costs no more in a large document.
+func TestDocuments_LookUpsAreCheap(t *testing.T) {
+	work := func(n int, source string) int {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"team-%d":{"max":7},`, i)
+		}
+		lists := engine.CompileLists([]engine.List{jsonList("limits", "{"+b.String()+`"bob":{"max":7}}`)})
+		c, left := must.Get(CompileCondition(source))(t), new(condition.Work)
+		matches, err := c.Match(&engine.RegoInput{Intent: listInput().Intent, Policy: samplePolicy(), Lists: lists, Work: left})
+		if !matches || err != nil {
+			t.Errorf("%s with %d teams: Match = %v, %v", source, n, matches, err)
+		}
+		return left.Left()
+	}
+	for _, source := range []string{
+		`data.lists.limits[input.intent.metadata.to].max == 7`,
+		`data.lists.limits["bob"].max > 6`,
+		`some who in ["bob"]; data.lists.limits[who].max == 7; not data.lists.limits[who].min`,
+		`l := data.lists.limits; team := l[input.intent.metadata.to]; team.max == 7`,
+		"package p\n\nimport data.lists.limits\n\nmatch if limits[input.intent.metadata.to].max == 7",
+	} {
+		if few, many := work(10, source), work(10_000, source); few != many {
+			t.Errorf("%s: %d steps are left with 10 teams, %d with 10,000", source, few, many)
+		}
+	}
+}
+
 // TestDocuments_ThatAreNotThereTighten checks that a missing document is an error, also where the condition
 // would hold without it, and so are texts that are another document.
 func TestDocuments_ThatAreNotThereTighten(t *testing.T) {

@@ -33,13 +33,19 @@ type guarding struct {
 	// may be a call of the module's function.
 	mocks bool
 	fresh int // numbers the variables for the values of references
+	// documents has the variables that are documents: see [parseDocument]. The look-up of a known key in one
+	// takes no longer for a large document. So it is not charged for the document.
+	documents names
+	// ownsLists says that a module defines what is at data.lists.
+	ownsLists bool
 }
 
 // guard adds guards to c's modules. It must run before operators are replaced by their meters.
 func (m *meters) guard(c *ast.Compiler) {
-	g := &guarding{m: m, fresh: m.fresh}
+	g := &guarding{m: m, fresh: m.fresh, documents: make(names)}
 	defer func() { m.fresh = g.fresh }()
 	for _, module := range c.Modules {
+		g.ownsLists = g.ownsLists || ownsDataLists(module)
 		ast.WalkWiths(module, func(w *ast.With) bool {
 			ref, ok := w.Target.Value.(ast.Ref)
 			g.mocks = g.mocks || !ok || !ref.HasPrefix(ast.InputRootRef)
@@ -237,6 +243,12 @@ func (g *guarding) equality(e *ast.Expr, terms []*ast.Term, known names, add fun
 	_, ref2 := terms[2].Value.(ast.Ref)
 	terms[1] = g.hoisted(terms[1], e, known, ref2 || ast.IsComprehension(terms[2].Value), add)
 	terms[2] = g.hoisted(terms[2], e, known, ast.IsComprehension(terms[1].Value), add)
+	for i, t := range terms[1:] {
+		v, isVar := t.Value.(ast.Var)
+		if ref, isRef := terms[2-i].Value.(ast.Ref); isVar && !known[v] && isRef && g.isDocument(ref) {
+			g.documents.add(t)
+		}
+	}
 	simple := func(t *ast.Term) bool {
 		v, isVar := t.Value.(ast.Var)
 		return ast.IsScalar(t.Value) || isVar && !known[v]
@@ -263,8 +275,14 @@ func (g *guarding) equality(e *ast.Expr, terms []*ast.Term, known names, add fun
 
 // lookUp returns the guard of references among terms. To visit a part takes longer than to read it.
 func (g *guarding) lookUp(known names, terms ...*ast.Term) []*ast.Expr {
-	vars, visited := known.in(terms...), false
+	var vars []*ast.Term
+	visited := false
 	for _, t := range terms {
+		if g.looksUp(known, t) {
+			vars = append(vars, known.in(t.Value.(ast.Ref)[1:]...)...)
+			continue
+		}
+		vars = append(vars, known.in(t)...)
 		if ref, ok := t.Value.(ast.Ref); ok {
 			walkTerms(ref[1:], func(t *ast.Term) {
 				v, isVar := t.Value.(ast.Var)
@@ -286,6 +304,21 @@ func (g *guarding) lookUp(known names, terms ...*ast.Term) []*ast.Expr {
 	})
 }
 
+// isDocument reports whether the value at ref is a document or a part of one.
+func (g *guarding) isDocument(ref ast.Ref) bool {
+	v, _ := ref[0].Value.(ast.Var)
+	return g.documents[v] || ref.HasPrefix(dataLists) && !g.ownsLists
+}
+
+// looksUp reports whether t looks up known keys in a document.
+func (g *guarding) looksUp(known names, t *ast.Term) bool {
+	ref, ok := t.Value.(ast.Ref)
+	return ok && g.isDocument(ref) && !slices.ContainsFunc(ref[1:], func(t *ast.Term) bool {
+		v, isVar := t.Value.(ast.Var)
+		return isVar && !known[v] || !isVar && !ast.IsScalar(t.Value)
+	})
+}
+
 // hoisted gives the value of a reference to a rule or to the input a name, if the reference goes on
 // into that value by something else than a constant text. If whole is set, it names the value of
 // every reference. It returns the term that stands for t.
@@ -303,6 +336,9 @@ func (g *guarding) hoisted(t *ast.Term, e *ast.Expr, known names, whole bool, ad
 		bind.With = e.With
 		add(bind)
 		known.add(name)
+		if g.isDocument(ref) {
+			g.documents.add(name)
+		}
 		return name
 	}
 	if ref.HasPrefix(ast.DefaultRootRef) || ref.HasPrefix(ast.InputRootRef) {

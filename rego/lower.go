@@ -97,34 +97,35 @@ func nameIn(s string) string {
 func Lower(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
 ) ([]File, error) {
-	return lower(PackageName(p.PolicyID), heldMetadata, p, rules, lists, libraries)
+	files, set, err := lower(PackageName(p.PolicyID), heldMetadata, p, rules, lists, libraries)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := writeDocuments(PackageName(p.PolicyID), set)
+	return append(files, documents...), err
 }
 
-// lower is [Lower] for the package pkg. No message of a rule may hold a member of left.
+// lower is [Lower] for the package pkg, without the documents that the rules read. No message of a rule may
+// hold a member of left. It also returns the compiled rules.
 func lower(
 	pkg string, left held, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists,
 	libraries []engine.Library,
-) ([]File, error) {
+) ([]File, *engine.RuleSet, error) {
 	set, err := compileRules(rules, lists, libraries)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := unrendered(rules, set); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files, err := writeLists(pkg, set)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	documents, err := writeDocuments(pkg, set)
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, documents...)
 	l := lowering{policy: p, pkg: pkg, left: left, counters: set.Counters(), files: files, libraries: librariesOf(set)}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if deniesAny(set.Rules()[i+1:]) {
 			l.certainty(i+1, r)
@@ -132,23 +133,23 @@ func lower(
 	}
 	used, err := l.writeLibraries(set)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l.files = append(l.files, used...)
 	if l.readsItems {
 		library, err := writeLibrary(pkg)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		l.files = append(l.files, library)
 		l.rules = append(l.rules, itemsOfMetadata)
 	}
 	module, err := l.module()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	file, err := formatted(mainFile, module)
-	return append([]File{file}, l.files...), err
+	return append([]File{file}, l.files...), set, err
 }
 
 // compileRules compiles rules. An invalid one is an error, and so is an invalid library.

@@ -74,7 +74,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 func (p *prepared) iterate(b ast.Body, input ast.Value, limit *budget, f func(topdown.QueryResult) error) error {
 	store := p.store
 	if limit.lists != nil {
-		store = &documents{p.store, limit.lists}
+		store = &documents{p.store, limit.lists, limit.root}
 	}
 	return topdown.NewQuery(b).
 		WithCompiler(p.compiler).

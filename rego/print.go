@@ -91,7 +91,7 @@ func printsOf(
 		out := printer{rule: r.Rule()}
 		question.print = &out
 		left := inSteps(new(condition.Work))
-		left.metadata, left.lists = in.Intent.Metadata, set.Lists()
+		left.metadata, left.lists, left.root = in.Intent.Metadata, set.Lists(), listed
 		_, _ = question.ask(input, left) // the decision says the error
 		if !slices.ContainsFunc(seen, func(p []Printed) bool { return slices.Equal(p, out.all) }) {
 			seen, all = append(seen, out.all), append(all, out.all...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -19,9 +20,13 @@ type Query struct {
 	// document is the policy as it is in the input.
 	document *ast.Term
 	codes    *prepared
-	timeout  time.Duration
-	now      func() time.Time
-	size     int
+	// lists has the documents that the rules read below root. The query reads them as conditions do, because
+	// compiling them would take seconds.
+	lists   condition.Lists
+	root    storage.Path
+	timeout time.Duration
+	now     func() time.Time
+	size    int
 }
 
 // Prepare lowers and compiles a policy version, its rules, their lists and their libraries. Preparing takes
@@ -30,9 +35,16 @@ type Query struct {
 func Prepare(
 	p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, libraries ...engine.Library,
 ) (*Query, error) {
-	files, err := Lower(p, rules, lists, libraries...)
+	files, set, err := lower(PackageName(p.PolicyID), heldMetadata, p, rules, lists, libraries)
 	if err != nil {
 		return nil, err
+	}
+	documents := documentsRead(set)
+	if err := checkListed(lists, documents); err != nil {
+		return nil, err
+	}
+	if len(documents) == 0 {
+		lists = nil
 	}
 	c, size, err := compileFiles(files, querySchema())
 	if err != nil {
@@ -43,7 +55,7 @@ func Prepare(
 		return nil, err
 	}
 	return &Query{
-		policy: p, document: policyTerm(p), codes: codes,
+		policy: p, document: policyTerm(p), codes: codes, lists: lists, root: documentsPath(p.PolicyID),
 		timeout: QueryTimeout, now: time.Now, size: compiledOverhead + compiledPerByte*size,
 	}, nil
 }
@@ -101,7 +113,9 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 // found asks for a set of codes and returns it sorted. It does not ask the module for the decision,
 // which follows from the codes: that query would take half as long again.
 func (q *Query) found(question *prepared, input ast.Value) ([]engine.Code, error) {
-	v, err := question.ask(input, inTime(q.now, q.timeout))
+	left := inTime(q.now, q.timeout)
+	left.lists, left.root = q.lists, q.root
+	v, err := question.ask(input, left)
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,8 @@ func (d *Document) wire(k Kind) (jsontext.Value, error) {
 		return nil, d.file.refuse(d.root.at, "want an object: a policy, a rule, a list, an intent or a suite")
 	case d.Kind == "":
 		return nil, d.file.refuse(
-			d.root.at, "is neither a policy (allowed_action_types), a rule (condition), a list (values or data), an intent "+
-				"(intent_id) nor a suite (tests)",
+			d.root.at, "is neither a policy (allowed_action_types), a rule (condition), a list (values or data), "+
+				"an intent (intent_id) nor a suite (tests)",
 		)
 	case d.Kind != k:
 		return nil, d.file.refuse(d.root.at, "is %s: want %s", d.Kind.a(), k.a())

@@ -51,8 +51,8 @@ func (r *reader) checkLists(s *subject) {
 			case !l.IsTexts() && slices.Contains(rule.texts, name):
 				r.add(&document.Error{Problems: []document.Problem{
 					rule.doc.Problem("condition",
-						fmt.Sprintf("looks for texts in the list %s, which is a document in %s: read data.lists.%[1]s in "+
-							"Rego, or give an array of texts", name, r.path)),
+						fmt.Sprintf("looks for texts in the list %s, which is a document in %s: read data.lists.%[1]s "+
+							"in Rego, or give an array of texts", name, r.path)),
 				}})
 			}
 		}
