@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -51,12 +52,22 @@ func (v *visit) closeSession() error {
 
 // listRow is a list of values that rules look in.
 type listRow struct {
-	Name      string    `json:"name"`
-	Version   int64     `json:"version"`
-	Count     int64     `json:"count"`
-	Values    []string  `json:"values"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Name      string          `json:"name"`
+	Version   int64           `json:"version"`
+	Count     *int64          `json:"count"` // nil if the list is a document
+	Values    []string        `json:"values"`
+	Data      json.RawMessage `json:"data"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+}
+
+// Document returns the document that a list is, or nothing.
+func (l listRow) Document() string {
+	const most = 64 << 10
+	if len(l.Data) > most {
+		return strings.ToValidUTF8(string(l.Data[:most]), "") + "…"
+	}
+	return string(l.Data)
 }
 
 func (v *visit) lists() error { return v.listed("lists", "Lists", new(list[*listRow]), under("lists")) }

@@ -78,7 +78,11 @@ func (s seal) open(r *http.Request, now time.Time) (in session, err error) {
 	if err != nil {
 		return session{}, errNoSession
 	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	return s.unseal(cookie.Value, now)
+}
+
+func (s seal) unseal(value string, now time.Time) (in session, err error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil {
 		return session{}, errNoSession
 	}

@@ -59,6 +59,7 @@ type cli struct {
 	Agent     agentCmd     `cmd:"" help:"Stop agents, and let them go on."`
 	APIKey    apiKeyCmd    `cmd:"" name:"api-key" help:"Make and revoke API keys."`
 	Usage     usageCmd     `cmd:"" help:"Show what the organization has used of its plan."`
+	Console   consoleCmd   `cmd:"" help:"Serve the console of a server on this host."`
 
 	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
 	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"writ/api/operator"
@@ -26,6 +27,9 @@ type tokenOperatorCmd struct {
 	OperatorSecret string `placeholder:"FILE" help:"The server's --operator-secret, if it has one."`
 
 	TTL time.Duration `name:"ttl" default:"12h" help:"How long the token is valid."`
+
+	Console bool   `help:"Print a link that signs a browser in to the console. Its token is valid for an hour at most."`
+	URL     string `name:"url" default:"http://localhost:3820" placeholder:"URL" help:"Server of the link."`
 }
 
 func (c *tokenOperatorCmd) Help() string {
@@ -33,6 +37,9 @@ func (c *tokenOperatorCmd) Help() string {
 
   TOKEN=$(writ token operator --org acme)
   curl -H "Authorization: Bearer $TOKEN" localhost:3820/v1/policies
+
+--console prints a link instead. Opened in a browser, it asks once more, and signs in
+to the console of the server at --url.
 
 Servers that verify operators by a JWKS take tokens of that issuer instead.`
 }
@@ -46,6 +53,9 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	if c.Console {
+		c.TTL = min(c.TTL, time.Hour)
+	}
 	token, err := operator.Sign(secret, c.Org, c.Sub, time.Now(), c.TTL)
 	if err != nil {
 		return err
@@ -54,6 +64,10 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 		fmt.Fprintf(s.err,
 			"writ: made a new operator secret, %s: only a server started with --data %s accepts this token\n",
 			c.Data.OperatorSecret(), c.Data)
+	}
+	if c.Console {
+		// No server is told a fragment, so the token is in no log.
+		token = strings.TrimRight(c.URL, "/") + "/console/login#" + token
 	}
 	fmt.Fprintln(s.out, token)
 	return nil

@@ -2,12 +2,15 @@ package browser
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/chromedp"
@@ -45,10 +48,18 @@ func (c console) signIn(t *testing.T, tab context.Context, org string) {
 
 func (c console) evaluate(t *testing.T, org, resource string) {
 	t.Helper()
-	body := `{"policy_id": "0c0ffee0-0000-4000-8000-000000000001", "intent": {"agent_id": "billing-agent",
+	const policy = "0c0ffee0-0000-4000-8000-000000000001"
+	body := `{"policy_id": "` + policy + `", "intent": {"agent_id": "billing-agent", "policy_id": "` + policy + `",
+  "intent_id": "` + newID() + `", "issued_at": "` + time.Now().UTC().Format(time.RFC3339) + `",
   "action_type": "payment.refund", "resource": "` + resource + `",
   "cost": {"amount_minor": 1250, "currency": "EUR"}}}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/v1/policy/evaluate", strings.NewReader(body))
+	c.send(t, org, http.MethodPost, "/v1/policy/evaluate", body)
+}
+
+// send sends a request of an operator.
+func (c console) send(t *testing.T, org, method, path, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, c.base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,23 +70,42 @@ func (c console) evaluate(t *testing.T, org, resource string) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("POST /v1/policy/evaluate = %d", res.StatusCode)
+	if res.StatusCode >= 300 {
+		t.Fatalf("%s %s = %d", method, path, res.StatusCode)
 	}
 }
 
+// newID returns a UUID.
+func newID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
 var navigation = []string{"", "/decisions", "/approvals", "/agents", "/policies", "/rules", "/keys", "/sessions", "/lists", "/webhooks", "/usage", "/chain"}
+
+// fill makes one of each document that the demonstration has none of.
+func (c console) fill(t *testing.T, org string) {
+	t.Helper()
+	c.send(t, org, http.MethodPut, "/v1/lists/payees", `{"values": ["acme-gmbh", "<b>bold</b>"]}`)
+	c.send(t, org, http.MethodPost, "/v1/tokens", `{"name": "ci", "scopes": ["history:read", "policy:evaluate"], "agent_id": "billing-agent"}`)
+	c.send(t, org, http.MethodPost, "/v1/webhooks", `{"url": "https://example.com/hook", "events": ["approval.pending"]}`)
+	c.send(t, org, http.MethodPost, "/v1/sessions", `{"policy_id": "0c0ffee0-0000-4000-8000-000000000001", "agent_id": "billing-agent", "allowed_action_types": ["payment.refund"], "ttl": 3600}`)
+}
 
 // TestConsole_Pages looks at every page on every screen, as TestPages does, and holds that each has one h1 and
 // marks its entry of the navigation.
 func TestConsole_Pages(t *testing.T) {
 	c := openConsole(t)
+	c.fill(t, "demo")
 	for _, s := range screens {
 		t.Run(s.name, func(t *testing.T) {
 			tab, w := watch(t, c.browser, c.base)
 			s.emulate(t, tab)
 			run(t, tab, chromedp.Navigate(c.base+"/console/login"))
 			shoot(t, tab, s.name+"-console-login")
+			axe(t, tab, "/console/login")
 			c.signIn(t, tab, "demo")
 			w.take()
 			for _, path := range navigation {
@@ -85,6 +115,11 @@ func TestConsole_Pages(t *testing.T) {
 				if first != "" && path != "" {
 					c.look(t, tab, w, s, first)
 				}
+			}
+			run(t, tab, chromedp.Navigate(c.base+"/console/agents"), chromedp.Click(chromedp.CSS(`.rows a`)), chromedp.WaitReady(chromedp.CSS(`button.stops`)))
+			disable := ask(t, tab, chromedp.Evaluate[string](`document.querySelector('form[action$="/disable"]').getAttribute('action')`))
+			for _, path := range []string{disable, "/console/keys/new", "/console/policies/0c0ffee0-0000-4000-8000-000000000001?version=1&against=1"} {
+				c.look(t, tab, w, s, path)
 			}
 			run(t, tab, chromedp.Click(chromedp.CSS(`header form button`)), chromedp.WaitReady(chromedp.CSS(`#credential`)))
 		})
@@ -103,12 +138,33 @@ func (c console) look(t *testing.T, tab context.Context, w *witness, s screen, p
 	if got.Heads != 1 || got.Marked != 1 {
 		t.Errorf("%s has %d h1 and marks %d entries of the navigation, want one of each", path, got.Heads, got.Marked)
 	}
+	axe(t, tab, path)
+}
+
+// axe runs axe-core on a page, whose file $AXE names: WCAG 2.2 AA and best practice. make browser says where there is none.
+func axe(t *testing.T, tab context.Context, path string) {
+	t.Helper()
+	if os.Getenv("AXE") == "" {
+		return
+	}
+	source, err := os.ReadFile(os.Getenv("AXE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, tab, chromedp.Evaluate[chromedp.Void](string(source)))
+	found := ask(t, tab, chromedp.Evaluate[[]string](`axe.run(document, {
+  runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+}).then((r) => (r.passes.length < 10 ? ['it has checked next to nothing'] : []).concat(r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.target + ' ' + n.html.slice(0, 200)))))`, chromedp.EvalAwaitPromise))
+	for _, f := range found {
+		t.Errorf("axe on %s: %s", path, f)
+	}
 }
 
 // status waits until the element with id says something, and returns what.
 func status(t *testing.T, tab context.Context, id string) string {
 	t.Helper()
-	return ask(t, tab, chromedp.Poll[string](`document.getElementById('`+id+`')?.textContent.trim()`))
+	run(t, tab, chromedp.WaitReady(chromedp.CSS(`#`+id+`:not(:empty)`)))
+	return ask(t, tab, chromedp.TextContent(chromedp.CSS(`#`+id)))
 }
 
 // TestConsole_ReceiptIsVerifiedInTheBrowser holds that the page of a decision verifies its receipt, and says so when
@@ -171,7 +227,7 @@ func TestConsole_LiveRows(t *testing.T) {
 		}
 	}
 	run(t, tab, chromedp.Click(chromedp.CSS(`#live`)))
-	c.evaluate(t, "demo", `<img src=x onerror=alert(1)>‮`)
+	c.evaluate(t, "demo", `<img src=x onerror=alert(1)>`)
 	ask(t, tab, chromedp.Poll[bool](`document.getElementById('live-status').textContent.includes('wait')`))
 	if n := ask(t, tab, chromedp.Evaluate[int](`document.querySelectorAll('#rows tr.new').length`)); n != 1 {
 		t.Errorf("%d new rows while paused, want the 1 from before", n)
