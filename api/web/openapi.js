@@ -24,6 +24,11 @@ const bearerFirst = ({ React }) => ({
     },
   },
 });
+// Swagger UI has dark colours for this class. It sets the class itself only after a click.
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', follow);
+follow();
 // Nothing that is typed into the viewer is kept when the page is left.
 SwaggerUIBundle({
   url: '/openapi.json',

@@ -179,3 +179,37 @@ const look = `(() => {
   const sheets = [...document.styleSheets].filter((s) => s.cssRules.length > 0).length;
   return { width: document.documentElement.scrollWidth, sheets, faint };
 })()`
+
+// TestOperations opens an operation in both viewers, in the light and in the dark. Its texts can be read, and the
+// reference has its samples.
+func TestOperations(t *testing.T) {
+	base, browser := serve(t), chromium(t)
+	for _, s := range screens[:2] {
+		for _, p := range []struct {
+			name, path, rendered string
+			shows                []string
+		}{
+			{"viewer", "/openapi#/evaluation/evaluate", `.opblock-body .responses-wrapper`, []string{"Execute"}},
+			{
+				"reference", "/v1/docs#tag/evaluation/operation/evaluate", `[role=tab][data-rttab]`,
+				[]string{"curl", "Python", "TypeScript", "Go"},
+			},
+		} {
+			t.Run(s.name+"/"+p.name, func(t *testing.T) {
+				tab, _ := watch(t, browser, base)
+				s.emulate(t, tab)
+				run(t, tab, chromedp.Navigate(base+p.path), chromedp.WaitReady(chromedp.CSS(p.rendered)))
+				shoot(t, tab, s.name+"-operation-"+p.name)
+				text := ask(t, tab, chromedp.Evaluate[string](`document.body.innerText`))
+				for _, want := range p.shows {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s does not show %q", p.path, want)
+					}
+				}
+				for _, faint := range ask(t, tab, chromedp.Evaluate[seen](look)).Faint {
+					t.Errorf("%s: hard to read: %s", p.path, faint)
+				}
+			})
+		}
+	}
+}
