@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,10 @@ func (h *harness) foreignIDs() []foreignID {
 		{"GET", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
 		{"GET", "/v1/rules/ID/revisions", ruleID, uuid.NewString(), nil},
 		{"GET", "/v1/agents/ID", agent.ID, uuid.NewString(), nil},
+		{"GET", "/v1/rules/ID?revision=1", ruleID, uuid.NewString(), nil},
+		{"GET", "/v1/lists/ID?revision=1", "theirs", "missing", nil},
+		{"GET", "/v1/libraries/ID?revision=1", "theirs", "missing", nil},
+		{"GET", "/v1/authorizations/ID?explain=true", decided.DecisionID, uuid.NewString(), nil},
 		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
 		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
 		{"DELETE", "/v1/tokens/ID", tokenID, second(apikey.New()), nil},
@@ -111,6 +116,51 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 			t.Errorf("%s %s takes an id and is not in the table", rt.method, path)
 		}
 	}
+}
+
+// TestDecision_Credentials_FiltersFindNothingOfAnotherOrganization looks for another organization's rows by
+// each id that they have. The other organization finds them so.
+func TestDecision_Credentials_FiltersFindNothingOfAnotherOrganization(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.register(rival)
+	key, _ := h.key(rival, "policy:evaluate")
+	session := h.session(rival, nil)
+	ruleID := h.rule(rival, `{"resource":"held"}`, persons)
+	body := in(session, intent(obj{"resource": "held"}))
+	intentID := body["intent"].(obj)["intent_id"].(string)
+	held := read[result](h.do("POST", "/v1/policy/evaluate", key, body).wantStatus(http.StatusOK)).DecisionID
+	h.do("PATCH", "/v1/approvals/"+held, h.operator(rival), obj{"status": "approved"}).wantStatus(http.StatusOK)
+	body["approval_id"] = held
+	h.do("POST", "/v1/policy/evaluate", key, body).wantStatus(http.StatusOK)
+	credential := h.history(rival)[0].Credential
+	for _, query := range []string{
+		"/v1/authorizations?intent_id=" + intentID, "/v1/authorizations?rule_id=" + ruleID, "/v1/authorizations?session_id=" + session,
+		"/v1/authorizations?credential=" + url.QueryEscape(credential), "/v1/authorizations?approval_id=" + held, "/v1/approvals?intent_id=" + intentID,
+	} {
+		for org, want := range map[string]bool{rival: true, acme: false} {
+			got := read[page[obj]](h.do("GET", query, h.operator(org), nil).wantStatus(http.StatusOK))
+			if (len(got.Data) > 0) != want {
+				t.Errorf("%s finds %d for %s, want some: %t", query, len(got.Data), org, want)
+			}
+		}
+	}
+	for org, want := range map[string]int64{rival: 1, acme: 0} {
+		counted := read[countsBody](h.do("GET", "/v1/authorizations/counts?by=rule_id", h.operator(org), nil).wantStatus(http.StatusOK))
+		n := int64(0)
+		for _, at := range counted.Data {
+			n += at.Counts[ruleID]
+		}
+		if n != want {
+			t.Errorf("%s counts %d decisions of the rule, want %d", org, n, want)
+		}
+	}
+	token := h.operator(acme)
+	reader := h.stream(token, "?rule_id="+ruleID, "")
+	h.do("POST", "/v1/policy/evaluate", key, in(session, intent(obj{"resource": "held"}))).wantStatus(http.StatusOK)
+	all := h.stream(token, "", reader.id)
+	ours := h.decideN(1)
+	all.want(ours...) // and none of the other organization before
 }
 
 // foreign sends a request with id as an operator of acme. It returns the answer and the counts of
