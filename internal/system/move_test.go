@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/engine"
 	"writ/examples"
 	"writ/storage"
 	"writ/storage/datadir"
@@ -121,6 +123,7 @@ func move(t *testing.T, from, to moved) {
 			t.Errorf("a row at the target does not verify with the target's keys: %v", err)
 		}
 	}
+	wantExplainedMove(t, target, decision(intents[0]))
 	settle(target, intents[0]) // a repeat of the settlement
 	settle(target, intents[1])
 	if got, err := target.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging")); err != nil || !strings.Contains(got.body, `"decision":"allow"`) {
@@ -131,6 +134,20 @@ func move(t *testing.T, from, to moved) {
 		t.Errorf("writ serve says %s, want nothing of an unfinished import", log)
 	}
 	to.wantWhole(t, "21 decisions, 2 settled", "20 rows that 1 organization imported, with 1 settlement")
+}
+
+// wantExplainedMove checks the explanation of an imported row: the policy came along, and the rules that
+// stood are unknown, because the file has no revisions.
+func wantExplainedMove(t *testing.T, target client, decisionID string) {
+	t.Helper()
+	var row struct {
+		Explanation *engine.Explanation `json:"explanation"`
+	}
+	target.do(t, http.MethodGet, "/v1/authorizations/"+decisionID+"?explain=true", nil, http.StatusOK, &row)
+	x := row.Explanation
+	if x == nil || x.Decision != engine.Allow || len(x.Checks) == 0 || !slices.Equal(x.Unknown, []string{"rules"}) {
+		t.Errorf("an imported row is explained as %+v, want an allow with the policy's checks and unknown rules", x)
+	}
 }
 
 // manyRows fills a new data directory with rows of an organization.
