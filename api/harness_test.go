@@ -138,7 +138,7 @@ func (h *harness) serve() {
 	go func() { h.served <- h.server.Serve(ln) }()
 	h.t.Cleanup(func() {
 		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // other tests may have the processors
 		defer cancel()
 		err := errors.Join(h.server.Shutdown(ctx), <-h.served)
 		h.server.cfg.Decisions.Close()

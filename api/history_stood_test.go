@@ -120,11 +120,11 @@ func (d *pastDay) intent() obj {
 	return intent(in)
 }
 
-// TestAuthorization_ExplainedAsOfItsDay explains some hundred decisions after every rule, list, library and
+// TestAuthorization_ExplainedAsOfItsDay explains 1,000 decisions after every rule, list, library and
 // policy has changed. Each explanation must equal a simulation on the day of the decision. A part that reads
 // something the row lacks may be unknown, but must not differ.
 func TestAuthorization_ExplainedAsOfItsDay(t *testing.T) {
-	for _, mode := range []ledger.Mode{ledger.Minimal, ledger.Full} {
+	for mode, decisions := range map[ledger.Mode]int{ledger.Minimal: 300, ledger.Full: 700} {
 		t.Run(string(mode), func(t *testing.T) {
 			h := start(t, func(c *setup) { c.Audit = mode })
 			d := &pastDay{harness: h, n: rand.New(rand.NewPCG(7, uint64(len(mode)))), token: h.operator(acme)}
@@ -136,7 +136,7 @@ func TestAuthorization_ExplainedAsOfItsDay(t *testing.T) {
 				d.addRule()
 			}
 			then := make(map[string]*engine.Explanation)
-			for range 300 {
+			for range decisions {
 				in := d.intent()
 				tried := read[simulated](d.simulate(d.token, obj{"intent": in["intent"]}).wantStatus(http.StatusOK))
 				got := read[result](d.evaluate(acme, in).wantStatus(http.StatusOK))
