@@ -95,14 +95,18 @@ func (s *Status) decisions(ctx context.Context, call workspace.Call, now time.Ti
 
 func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
 	items, _, err := List(ctx, call, "/v1/approvals", url.Values{"status": {"pending"}}, maxPage)
-	n := len(items)
-	s.Waiting = &n
+	if n := len(items); err == nil {
+		s.Waiting = &n
+	}
 	return err
 }
 
 func (s *Status) agents(ctx context.Context, call workspace.Call) error {
-	s.Disabled = []string{}
 	items, err := Agents(ctx, call)
+	if err != nil {
+		return err
+	}
+	s.Disabled = []string{}
 	for _, item := range items {
 		var a engine.Agent
 		if err := decode(item, &a); err != nil {
@@ -112,7 +116,7 @@ func (s *Status) agents(ctx context.Context, call workspace.Call) error {
 			s.Disabled = append(s.Disabled, agentName(a))
 		}
 	}
-	return err
+	return nil
 }
 
 // Print prints the state for people.
@@ -129,14 +133,14 @@ func (s Status) Print(w io.Writer) error {
 		pairs = append(pairs, "decisions, 24 h", fmt.Sprintf("%d allow, %d deny, %d approval_required",
 			s.Decisions["allow"], s.Decisions["deny"], s.Decisions["approval_required"]))
 	}
-	if s.Waiting != nil && s.Unseen["approvals"] == "" {
+	if s.Waiting != nil {
 		more := ""
 		if *s.Waiting == maxPage {
 			more = " or more"
 		}
 		pairs = append(pairs, "approvals", fmt.Sprintf("%d%s waiting", *s.Waiting, more))
 	}
-	if s.Unseen["agents"] == "" {
+	if s.Disabled != nil {
 		pairs = append(pairs, "disabled agents", strings.Join(orNone(s.Disabled), ", "))
 	}
 	for _, what := range []string{"decisions", "approvals", "agents"} {

@@ -25,61 +25,70 @@ type Tail struct {
 	Filter url.Values // the parameters of GET /v1/authorizations
 	Say    func(format string, args ...any)
 
-	printed map[string]bool // the decisions that Last has printed
-	n       int
+	seen map[string]bool // decisions that are not to be printed any more
 }
 
 const historyPath = "/v1/authorizations"
 
-// Last prints the last n decisions, those that are printed already not again.
+// Last prints the last n decisions.
 func (t *Tail) Last(ctx context.Context, call workspace.Call, n int) error {
-	if t.printed == nil {
-		t.printed, t.n = make(map[string]bool), n
+	return t.list(ctx, call, n, n)
+}
+
+// list reads the last most decisions, and prints the last n of them that were not seen.
+func (t *Tail) list(ctx context.Context, call workspace.Call, n, most int) error {
+	rows, _, err := List(ctx, call, historyPath, t.Filter, most)
+	if err != nil {
+		return err
+	}
+	if t.seen == nil {
+		t.seen = make(map[string]bool)
 		if !t.JSON {
 			fmt.Fprintln(t.Out, DecisionColumns())
 		}
 	}
-	rows, _, err := List(ctx, call, historyPath, t.Filter, n)
-	if err != nil {
-		return err
-	}
-	for _, row := range slices.Backward(rows) {
-		id, err := t.print(row)
-		if err != nil {
+	for i, row := range slices.Backward(rows) {
+		if err := t.print(row, i < n); err != nil {
 			return err
 		}
-		t.printed[id] = true
 	}
 	return nil
 }
 
-// print prints a decision unless Last has, and returns its id.
-func (t *Tail) print(row jsontext.Value) (id string, err error) {
+// print prints a decision unless it was seen, or is only to be taken for seen.
+func (t *Tail) print(row jsontext.Value, show bool) error {
 	var d struct {
 		ID string `json:"decision_id"`
 	}
 	if err := json.Unmarshal(row, &d); err != nil {
-		return "", fmt.Errorf("reading the history: %w", err)
+		return fmt.Errorf("reading the history: %w", err)
 	}
-	if t.printed[d.ID] {
-		return d.ID, nil
+	if t.seen[d.ID] {
+		return nil
 	}
-	if t.JSON {
-		return d.ID, JSON(t.Out, row)
+	t.seen[d.ID] = true
+	switch {
+	case !show:
+		return nil
+	case t.JSON:
+		return JSON(t.Out, row)
 	}
 	line, err := DecisionLine(row)
 	if err == nil {
 		_, err = fmt.Fprintln(t.Out, line)
 	}
-	return d.ID, err //nolint:wrapcheck // of the standard output
+	return err //nolint:wrapcheck // of the standard output
 }
 
 // maxEvent is the longest event that is read, in bytes.
 const maxEvent = 8 << 20
 
-// Follow prints the decisions since Last, as they are made, until ctx ends. It connects again after a lost
-// connection, and prints what it has missed.
-func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call workspace.Call) error {
+// Follow prints the last n decisions, and then each one as it is made, until ctx ends. It connects again after
+// a lost connection, and prints what it has missed.
+func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call workspace.Call, n int) error {
+	if err := t.list(ctx, call, n, max(n, maxPage)); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	address := server.Base + historyPath + "/stream?" + t.Filter.Encode()
@@ -91,6 +100,9 @@ func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call worksp
 	client := sse.Client{
 		HTTPClient: workspace.Direct,
 		OnRetry: func(_ error, wait time.Duration) {
+			if ctx.Err() != nil {
+				return
+			}
 			t.Say("the connection to %s is lost: again in %v", server.Base, wait.Round(100*time.Millisecond))
 		},
 		ResponseValidator: func(resp *http.Response) error {
@@ -98,9 +110,9 @@ func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call worksp
 				body, _ := io.ReadAll(io.LimitReader(resp.Body, maxEvent)) // what was read of it explains enough
 				return server.Explain(&workspace.AnswerError{Status: resp.StatusCode, Header: resp.Header, Body: body})
 			}
-			// The stream begins when it is opened: decisions since Last are asked for by their list.
+			// The stream begins when it is opened. What was decided since the list was read, another list has.
 			if resp.Request.Header.Get("Last-Event-ID") == "" {
-				return t.Last(ctx, call, max(t.n, maxPage))
+				return t.list(ctx, call, maxPage, maxPage)
 			}
 			return nil
 		},
@@ -143,6 +155,5 @@ func (t *Tail) event(e sse.Event) error {
 			printable.Text(skipped.From))
 		return nil
 	}
-	_, err := t.print(jsontext.Value(e.Data))
-	return err
+	return t.print(jsontext.Value(e.Data), true)
 }

@@ -103,6 +103,7 @@ func (c *decideCmd) open(s streams) (client *writ.Client, in writ.Intent, err er
 
 // decide returns the allow, or an error of [writ.Client.Require].
 func (c *decideCmd) decide(ctx context.Context, s streams, client *writ.Client, in writ.Intent) (writ.Decision, error) {
+	defer newProgress(s.err).wait("waiting for a decision")()
 	held := &writ.Held{Decision: writ.Decision{ID: c.ApprovalID, Outcome: writ.ApprovalRequired, Intent: in}}
 	if c.ApprovalID == "" {
 		d, err := client.Require(ctx, in)

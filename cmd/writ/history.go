@@ -81,10 +81,10 @@ func (c *historyTailCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	t := remote.Tail{Out: s.out, JSON: c.JSON, Filter: c.query(time.Now()), Say: o.Say}
-	if err := t.Last(ctx, o.Call, c.N); err != nil || !c.Follow {
-		return err
+	if c.Follow {
+		return t.Follow(ctx, o.Patient, o.Call, c.N)
 	}
-	return t.Follow(ctx, o.Patient, o.Call)
+	return t.Last(ctx, o.Call, c.N)
 }
 
 type historyShowCmd struct {

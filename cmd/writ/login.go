@@ -20,6 +20,7 @@ const defaultProfile = "default"
 type loginCmd struct {
 	URL     string `name:"url" required:"" placeholder:"URL" help:"Server, such as https://writ.example."`
 	Profile string `placeholder:"NAME" help:"Name under which the credential is stored. Default: default."`
+	JSON    bool   `name:"json" help:"Print a JSON object of the profile, without the key."`
 }
 
 func (c *loginCmd) Help() string {
@@ -67,6 +68,9 @@ func (c *loginCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	if c.JSON {
+		return remote.JSON(s.out, object{"profile": p.Name, "url": p.URL, "file": name, "credential": who})
+	}
 	s.say("logged in to %s as %s: profile %s in %s", server, who, p.Name, name)
 	return nil
 }
@@ -91,29 +95,4 @@ func readKey(s streams, server string) (string, error) {
 		return "", &usageError{err.Error()}
 	}
 	return text, nil
-}
-
-type logoutCmd struct {
-	Profile string `placeholder:"NAME" help:"The profile. Default: default."`
-}
-
-func (c *logoutCmd) Help() string {
-	return `Removes a profile of writ login. The credential itself stays good: writ api-key revoke
-ends it.`
-}
-
-func (c *logoutCmd) Run(_ context.Context, s streams) error {
-	all, name, err := profiles()
-	if err != nil {
-		return err
-	}
-	p, err := all.Pick(cmp.Or(c.Profile, defaultProfile), "")
-	if err == nil {
-		err = all.Without(p.Name).Save(name)
-	}
-	if err != nil {
-		return err
-	}
-	s.say("removed the profile %s, of %s", p.Name, p.URL)
-	return nil
 }

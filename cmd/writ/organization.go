@@ -50,7 +50,10 @@ func (f *serverFlags) organization(s streams) (o organization, err error) {
 // newOrganization returns the organization of a profile. from says where its credential is from.
 func newOrganization(s streams, p remote.Profile, from string) (o organization) {
 	o.Client, o.Credential, o.progress = newClient(p.URL, p.Key), from, newProgress(s.err)
-	o.Say = func(format string, args ...any) { fmt.Fprintf(s.err, "writ: "+format+"\n", args...) }
+	o.Say = func(format string, args ...any) {
+		o.progress.end()
+		fmt.Fprintf(s.err, "writ: "+format+"\n", args...)
+	}
 	return o
 }
 
