@@ -183,12 +183,14 @@ func (l *replicaLoad) audit(t *testing.T) {
 	l.auditFaults(t)
 }
 
-// flip is the kill switch of an agent. It is set through replicas.
+// flip is the kill switch of an agent, or the one that stops the organization. It is set through
+// replicas.
 type flip struct {
-	t     *testing.T
-	token string
-	id    string
-	took  []time.Duration
+	t    *testing.T
+	path string // of its status
+	off  string // the status with which it refuses
+	code string // with which it refuses
+	took []time.Duration
 	// thrown counts the answers to PATCHes. It is odd while the switch is certainly in force.
 	thrown atomic.Int64
 }
@@ -196,21 +198,29 @@ type flip struct {
 // newFlip registers an active agent and returns its kill switch.
 func newFlip(t *testing.T, c *cluster, name string) *flip {
 	t.Helper()
-	return &flip{t: t, token: c.token, id: newClient(t, c.replicas[0].url, c.token).newAgent(t, name)}
+	id := newClient(t, c.replicas[0].url, c.token).newAgent(t, name)
+	return &flip{t: t, path: "/v1/agents/" + id + "/status", off: "disabled", code: "agent.disabled:"}
 }
 
-// set sets the switch at a replica, to disabled and active in turn.
+// newStop returns the switch that stops the organization.
+func newStop(t *testing.T) *flip {
+	return &flip{t: t, path: organizationStatus, off: "stopped", code: "organization.stopped:"}
+}
+
+const organizationStatus = "/v1/organization/status"
+
+// set sets the switch at a replica, off and active in turn.
 func (f *flip) set(s sender, p *process) {
 	f.t.Helper()
-	status := "disabled"
+	status := f.off
 	if f.thrown.Load()%2 == 1 {
 		status = "active"
 		f.thrown.Add(1)
 	}
 	began := time.Now()
-	client{s, p.url}.setStatus(f.t, f.id, status)
+	client{s, p.url}.do(f.t, http.MethodPatch, f.path, object{"status": status}, http.StatusOK, nil)
 	f.took = append(f.took, time.Since(began))
-	if status == "disabled" {
+	if status == f.off {
 		f.thrown.Add(1)
 	}
 }
@@ -218,7 +228,7 @@ func (f *flip) set(s sender, p *process) {
 // insist sets the switch at replicas in turn, from the i-th on, until one answers. A failure
 // must be a 503 with Retry-After.
 func (f *flip) insist(s sender, i int, urls func() []string) error {
-	status := "disabled"
+	status := f.off
 	if f.thrown.Load()%2 == 1 {
 		status = "active"
 		f.thrown.Add(1)
@@ -226,10 +236,10 @@ func (f *flip) insist(s sender, i int, urls func() []string) error {
 	began := time.Now()
 	for ; ; i++ {
 		all := urls()
-		got, err := s.send(http.MethodPatch, all[i%len(all)]+"/v1/agents/"+f.id+"/status", fmt.Appendf(nil, `{"status": %q}`, status))
+		got, err := s.send(http.MethodPatch, all[i%len(all)]+f.path, fmt.Appendf(nil, `{"status": %q}`, status))
 		switch {
 		case err == nil && got.status == http.StatusOK:
-			if f.took = append(f.took, time.Since(began)); status == "disabled" {
+			if f.took = append(f.took, time.Since(began)); status == f.off {
 				f.thrown.Add(1)
 			}
 			return nil

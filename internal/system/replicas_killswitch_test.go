@@ -14,7 +14,24 @@ import (
 // Once the PATCH is answered, the kill switch must apply on both replicas.
 func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.start(t, 2)
-	f := newFlip(t, c, "bot")
+	flipOverReplicas(t, c, newFlip(t, c, "bot"))
+	for _, r := range history(t, c.replicas[0].url, c.token) {
+		if r.Writer == "" || r.PolicyRevision == 0 || r.AgentRevision == 0 {
+			t.Errorf("a row says writer %q, revisions %d and %d, want those it was decided under", r.Writer, r.PolicyRevision, r.AgentRevision)
+		}
+	}
+	c.stop(t)
+}
+
+// stopOverReplicas does the same with the switch that stops the organization.
+func stopOverReplicas(t *testing.T, c *cluster) {
+	c.start(t, 2)
+	flipOverReplicas(t, c, newStop(t))
+	c.stop(t)
+}
+
+func flipOverReplicas(t *testing.T, c *cluster, f *flip) {
+	t.Helper()
 	var sent, allows atomic.Int64
 	noise := func(p *process) func() {
 		return background(t, 2, c.token, func(s sender) bool {
@@ -51,21 +68,27 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	f.report()
 	t.Logf("%d intents meanwhile, of which the noise has %d allowed", sent.Load(), allows.Load())
 	c.proved(t, int(sent.Load()), 2)
-	for _, r := range history(t, c.replicas[0].url, c.token) {
-		if r.Writer == "" || r.PolicyRevision == 0 || r.AgentRevision == 0 {
-			t.Errorf("a row says writer %q, revisions %d and %d, want those it was decided under", r.Writer, r.PolicyRevision, r.AgentRevision)
-		}
-	}
-	c.stop(t)
 }
 
 // killSwitchBesideFrozen sets a kill switch while one of two replicas is frozen during its work.
 // When the frozen replica continues, it must not allow any request from before or during the
 // freeze. The exception is a decision that was already in the history when the PATCH was answered.
 func killSwitchBesideFrozen(t *testing.T, c *cluster) {
-	const busy, waiting = 8, 16
 	c.start(t, 2)
-	f := newFlip(t, c, "bot")
+	flipBesideFrozen(t, c, newFlip(t, c, "bot"))
+	c.stop(t)
+}
+
+// stopBesideFrozen does the same with the switch that stops the organization.
+func stopBesideFrozen(t *testing.T, c *cluster) {
+	c.start(t, 2)
+	flipBesideFrozen(t, c, newStop(t))
+	c.stop(t)
+}
+
+func flipBesideFrozen(t *testing.T, c *cluster, f *flip) {
+	t.Helper()
+	const busy, waiting = 8, 16
 	operator := newSender(t, c.token, 1)
 	for i := range rounds(3, 20) {
 		live, frozen := c.replicas[i%2], c.replicas[1-i%2]
@@ -115,7 +138,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 				refused++
 			}
 			again, err := c.settle(operator, 0, late[n], func() []string { return []string{live.url} })
-			if err != nil || !strings.Contains(again.body, "agent.disabled:") {
+			if err != nil || !strings.Contains(again.body, f.code) {
 				t.Errorf("the same intent at the live replica = %d %s, %v, want it denied", again.status, again.body, err)
 			}
 		}
@@ -135,5 +158,4 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 		c.replicas[1-i%2] = c.launch(t)
 		f.set(operator, c.replicas[1-i%2])
 	}
-	c.stop(t)
 }

@@ -28,6 +28,7 @@ func TestReplicas(t *testing.T) {
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfOneApproval": raceOfOneApproval, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
 		"RaceToALimitOverTime": raceToALimitOverTime, "MutatedNames": mutatedNames,
 		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
+		"Stop": stopOverReplicas, "StopBesideAFrozenReplica": stopBesideFrozen,
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
 		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
 		"Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
