@@ -42,12 +42,14 @@ func Whoami(ctx context.Context, call workspace.Call) (c Credential, err error) 
 // Status is the state of an organization as far as a credential may see it. Unseen has what it may not see,
 // with the reason.
 type Status struct {
-	URL        string            `json:"url"`
-	Credential Credential        `json:"credential"`
-	Decisions  map[string]int64  `json:"decisions_24h,omitzero"`
-	Waiting    *int              `json:"approvals_waiting,omitzero"` // up to maxPage
-	Disabled   []string          `json:"agents_disabled,omitzero"`
-	Unseen     map[string]string `json:"unseen,omitzero"`
+	URL        string           `json:"url"`
+	Credential Credential       `json:"credential"`
+	Decisions  map[string]int64 `json:"decisions_24h,omitzero"`
+	Waiting    *int             `json:"approvals_waiting,omitzero"` // up to maxPage
+	// Organization says whether everything is stopped.
+	Organization *organizationStatus `json:"organization,omitzero"`
+	Disabled     []string            `json:"agents_disabled,omitzero"`
+	Unseen       map[string]string   `json:"unseen,omitzero"`
 }
 
 // StatusOf asks for the state of an organization.
@@ -57,9 +59,10 @@ func StatusOf(ctx context.Context, call workspace.Call, server string, now time.
 		return s, err
 	}
 	for what, ask := range map[string]func() error{
-		"decisions": func() error { return s.decisions(ctx, call, now) },
-		"approvals": func() error { return s.waiting(ctx, call) },
-		"agents":    func() error { return s.agents(ctx, call) },
+		"decisions":    func() error { return s.decisions(ctx, call, now) },
+		"approvals":    func() error { return s.waiting(ctx, call) },
+		"agents":       func() error { return s.agents(ctx, call) },
+		"organization": func() error { return s.stop(ctx, call) },
 	} {
 		err := ask()
 		switch {
@@ -101,6 +104,15 @@ func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
 	return err
 }
 
+func (s *Status) stop(ctx context.Context, call workspace.Call) error {
+	doc, err := Get(ctx, call, organizationPath)
+	if err != nil {
+		return err
+	}
+	s.Organization = new(organizationStatus)
+	return decode(doc, s.Organization)
+}
+
 func (s *Status) agents(ctx context.Context, call workspace.Call) error {
 	items, err := Agents(ctx, call)
 	if err != nil {
@@ -129,6 +141,9 @@ func (s Status) Print(w io.Writer) error {
 		"server", s.URL, "you are", s.Credential.String(), "bound to", s.Credential.AgentID,
 		"scopes", strings.Join(s.Credential.Scopes, " "), "expires", expires,
 	}
+	if s.Organization != nil {
+		pairs = append(pairs, "organization", s.Organization.String())
+	}
 	if s.Decisions != nil {
 		pairs = append(pairs, "decisions, 24 h", fmt.Sprintf("%d allow, %d deny, %d approval_required",
 			s.Decisions["allow"], s.Decisions["deny"], s.Decisions["approval_required"]))
@@ -143,7 +158,7 @@ func (s Status) Print(w io.Writer) error {
 	if s.Disabled != nil {
 		pairs = append(pairs, "disabled agents", strings.Join(orNone(s.Disabled), ", "))
 	}
-	for _, what := range []string{"decisions", "approvals", "agents"} {
+	for _, what := range []string{"organization", "decisions", "approvals", "agents"} {
 		if why := s.Unseen[what]; why != "" {
 			pairs = append(pairs, what, "not shown: "+why)
 		}

@@ -57,6 +57,8 @@ type cli struct {
 
 	Approvals approvalsCmd `cmd:"" help:"Show what waits for an approval, and decide."`
 	Agent     agentCmd     `cmd:"" help:"Stop agents, and let them go on."`
+	Stop      stopCmd      `cmd:"" help:"Stop everything: all that the organization's agents ask is denied."`
+	Resume    stopCmd      `cmd:"" help:"End the stop of everything."`
 	APIKey    apiKeyCmd    `cmd:"" name:"api-key" help:"Make and revoke API keys."`
 	Usage     usageCmd     `cmd:"" help:"Show what the organization has used of its plan."`
 	Console   consoleCmd   `cmd:"" help:"Serve the console of a server on this host."`

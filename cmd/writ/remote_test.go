@@ -30,6 +30,8 @@ var remoteVerbs = [][]string{
 	{"agent", "disable", "x"},
 	{"agent", "enable", "x"},
 	{"agent", "register", "x"},
+	{"stop"},
+	{"resume"},
 	{"api-key", "list"},
 	{"api-key", "create", "x"},
 	{"api-key", "revoke", "x"},
