@@ -2,6 +2,7 @@ package system
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -40,7 +41,9 @@ func newGuarded(t *testing.T, replace ...string) *guarded {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.seen = append(p.seen, r.Method+" "+r.RequestURI)
-		if _, err := uuid.Parse(r.Header.Get("X-Writ-Decision")); err != nil || r.Header.Get("X-Writ-Approval") != "" {
+		decision := r.Header.Get("X-Writ-Decision")
+		_, err := uuid.Parse(decision)
+		if err != nil && (decision != "" || r.URL.Path != "/mcp") || r.Header.Get("X-Writ-Approval") != "" {
 			t.Errorf("the application got the headers %v, want the decision alone", r.Header)
 		}
 	}))
@@ -51,7 +54,7 @@ func newGuarded(t *testing.T, replace ...string) *guarded {
 	p.operator = newClient(t, p.writ.url, token)
 	p.operator.do(t, http.MethodPost, "/v1/policies/register", object{"policy": object{
 		"policy_id": testPolicy, "version": 1, "organization_id": examples.Organization, "agent_id": "bot",
-		"allowed_action_types": []string{"http_get", "http_post"}, "allowed_resource_patterns": []string{"http://shop.example/**"},
+		"allowed_action_types": []string{"http_get", "http_post", "mcp.crm.find"}, "allowed_resource_patterns": []string{"http://shop.example/**", "mcp/crm/*"},
 		"blocked_resource_patterns": []string{"http://shop.example/private/**"},
 		"status":                    "active", "updated_at": "2026-11-01T09:00:00Z",
 	}}, http.StatusCreated, nil)
@@ -62,7 +65,7 @@ func newGuarded(t *testing.T, replace ...string) *guarded {
 		Token string `json:"token"`
 	}
 	p.operator.do(t, http.MethodPost, "/v1/tokens", object{
-		"name": "envoy", "scopes": []string{"policy:evaluate"}, "policy_id": testPolicy, "agent_id": "bot",
+		"name": "envoy", "scopes": []string{"policy:evaluate", "facts:assert"}, "policy_id": testPolicy, "agent_id": "bot",
 	}, http.StatusCreated, &key)
 	p.writ.stop(t)
 	dir, err := os.MkdirTemp("", "envoy-") // a path of a socket is short
@@ -93,21 +96,28 @@ type proxyAnswer struct {
 	body     string
 }
 
-// send sends a request as it is written, and returns the answer.
+// send sends a request without a body as it is written, and returns the answer.
 func (p *guarded) send(t *testing.T, method, target string, headers ...string) proxyAnswer {
+	t.Helper()
+	return p.post(t, method, target, "", headers...)
+}
+
+// post is send with a body.
+func (p *guarded) post(t *testing.T, method, target, body string, headers ...string) proxyAnswer {
 	t.Helper()
 	conn, err := net.Dial("tcp", hostOf(p.url))
 	must(t, err)
 	defer conn.Close()
 	lines := append([]string{method + " " + target + " HTTP/1.1", "Host: shop.example", "Connection: close"}, headers...)
-	_, err = io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\nContent-Length: 0\r\n\r\n")
+	lines = append(lines, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
+	_, err = io.WriteString(conn, strings.Join(lines, "\r\n"))
 	must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)
-	body, err := io.ReadAll(res.Body)
+	got, err := io.ReadAll(res.Body)
 	must(t, err)
 	must(t, res.Body.Close())
-	return proxyAnswer{res.StatusCode, res.Header.Get("X-Writ-Approval"), string(body)}
+	return proxyAnswer{res.StatusCode, res.Header.Get("X-Writ-Approval"), string(got)}
 }
 
 // passed returns the requests that the application got since the last call.
@@ -221,5 +231,32 @@ func TestEnvoy_AsTheApplicationGetsIt(t *testing.T) {
 	p.operator.do(t, http.MethodGet, "/v1/authorizations?limit=50&decision=allow", nil, http.StatusOK, &page)
 	if len(page.Data) == 0 || page.Data[0].Resource != "http://shop.example/goods/x" {
 		t.Errorf("the last allow is of %+v, want /goods/x", page.Data)
+	}
+}
+
+// TestEnvoy_MCP decides about what is asked of an MCP server, which stands in the body.
+func TestEnvoy_MCP(t *testing.T) {
+	p := newGuarded(t, "failure_mode_allow: false", `failure_mode_allow: false
+                      with_request_body: {max_request_bytes: 300, allow_partial_message: true, pack_as_bytes: true}`,
+		"route: {cluster: app}", `route: {cluster: app}
+                          typed_per_filter_config:
+                            envoy.filters.http.ext_authz:
+                              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute
+                              check_settings: {context_extensions: {mcp_server: crm}}`)
+	p.passed()
+	call := func(tool string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"q":"ana"}}}`
+	}
+	for body, want := range map[string]int{
+		call("find"): http.StatusOK, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`: http.StatusOK,
+		call("drop"): http.StatusForbidden, "": http.StatusForbidden, "[" + call("find") + "]": http.StatusForbidden,
+		// Envoy cuts it.
+		strings.Repeat(" ", 300) + call("find"): http.StatusForbidden, call("find") + strings.Repeat(" ", 300): http.StatusForbidden,
+	} {
+		got := p.post(t, "POST", "/mcp", body, "Content-Type: application/json", "x-writ-decision: forged",
+			"x-envoy-auth-partial-body: false")
+		if seen := p.passed(); got.status != want || len(seen) != 0 != (want == http.StatusOK) {
+			t.Errorf("%.60s = %d %s, the application got %q; want %d", body, got.status, got.body, seen, want)
+		}
 	}
 }

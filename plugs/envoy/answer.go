@@ -19,13 +19,17 @@ type refusal struct {
 	Reasons    []string `json:"reasons"`
 }
 
+// allow lets a request pass. A message that needs no decision passes with none.
 func allow(d writ.Decision) *authv3.CheckResponse {
+	ok := &authv3.OkHttpResponse{HeadersToRemove: []string{headerApproval}}
+	if d.ID != "" {
+		ok.Headers = []*corev3.HeaderValueOption{header(headerDecision, d.ID)}
+	} else {
+		ok.HeadersToRemove = append(ok.HeadersToRemove, headerDecision)
+	}
 	return &authv3.CheckResponse{
-		Status: &rpcstatus.Status{Code: int32(codes.OK)},
-		HttpResponse: &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{
-			Headers:         []*corev3.HeaderValueOption{header(headerDecision, d.ID)},
-			HeadersToRemove: []string{headerApproval},
-		}},
+		Status:       &rpcstatus.Status{Code: int32(codes.OK)},
+		HttpResponse: &authv3.CheckResponse_OkResponse{OkResponse: ok},
 	}
 }
 

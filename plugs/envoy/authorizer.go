@@ -88,6 +88,7 @@ const (
 	extPolicy = "policy_id"
 	extAgent  = "agent_id"
 	extKey    = "api_key"
+	extServer = "mcp_server"
 
 	headerApproval = "x-writ-approval"
 	headerDecision = "x-writ-decision"
@@ -99,7 +100,7 @@ func (a *Authorizer) Check(ctx context.Context, check *authv3.CheckRequest) (*au
 	var denied *writ.Denied
 	var held *writ.Held
 	switch {
-	case err == nil && d.Allowed():
+	case err == nil && d.Allowed(), errors.Is(err, errPasses):
 		return allow(d), nil
 	case errors.As(err, &held):
 		return hold(held.Decision), nil
@@ -109,6 +110,9 @@ func (a *Authorizer) Check(ctx context.Context, check *authv3.CheckRequest) (*au
 	a.settings.Log.Warn("a request through Envoy was refused without a decision", "problem", err)
 	return undecided(err), nil
 }
+
+// errPasses says that a message needs no decision.
+var errPasses = errors.New("the message passes")
 
 // mistake is the error of a request that is no intent.
 type mistake struct{ field, why string }
@@ -148,6 +152,11 @@ func (a *Authorizer) decide(ctx context.Context, at *authv3.AttributeContext) (w
 		return writ.Decision{}, err
 	}
 	in.ActionType, in.Resource = "http_"+strings.ToLower(r.method), r.url
+	if server := ext[extServer]; server != "" && r.method == http.MethodPost {
+		if decided, err := call(server, at.GetRequest().GetHttp(), r.headers, &in); err != nil || !decided {
+			return writ.Decision{}, cmp.Or(err, errPasses)
+		}
+	}
 	if r.approval == "" {
 		return client.Require(ctx, in)
 	}
@@ -172,16 +181,19 @@ func redeem(ctx context.Context, client *caller, in writ.Intent, approval string
 }
 
 // request is what a decision needs of a request.
-type request struct{ method, url, approval string }
+type request struct {
+	method, url, approval string
+	headers               map[string]string
+}
 
 // read reads a request as Envoy sends it on.
 func read(h *authv3.AttributeContext_HttpRequest) (request, error) {
-	r := request{method: h.GetMethod()}
 	path := h.GetPath()
 	headers, err := headersOf(h)
 	if err != nil {
 		return request{}, err
 	}
+	r := request{method: h.GetMethod(), headers: headers}
 	if raw, ok := headers[":path"]; ok {
 		path = raw // not mended
 	}

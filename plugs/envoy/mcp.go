@@ -1,0 +1,121 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/internal/toolcall"
+	writ "writ/sdk/go"
+)
+
+// plain are the methods of MCP that are about the connection, or that list what there is. They pass.
+var plain = []string{
+	"initialize", "server/discover", "ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list",
+	"notifications/initialized", "notifications/cancelled", "notifications/progress",
+}
+
+// The members of a message, and of params, that are read. A server may ignore case, so a member that
+// differs from one of these in case alone is refused.
+var (
+	messageMembers = []string{"jsonrpc", "id", "method", "params"}
+	paramsMembers  = []string{"name", "uri", "arguments"}
+)
+
+// call fills in what a message to an MCP server asks for. It reports false if the message passes without
+// a decision.
+func call(server string, h *authv3.AttributeContext_HttpRequest, headers map[string]string, in *writ.Intent) (bool, error) {
+	body := h.GetRawBody()
+	if body == nil {
+		body = []byte(h.GetBody())
+	}
+	size, err := strconv.Atoi(headers["content-length"])
+	switch {
+	case headers["x-envoy-auth-partial-body"] == "true", err == nil && size != len(body):
+		return false, &mistake{"body", "Envoy has cut it: raise max_request_bytes"}
+	case headers["content-encoding"] != "":
+		return false, &mistake{"content-encoding", "want none"}
+	}
+	message, err := members("body", body, messageMembers)
+	if err != nil {
+		return false, err
+	}
+	for name := range message {
+		if !slices.Contains(messageMembers, name) {
+			return false, &mistake{"body", "want a request of JSON-RPC, which has no member " + strconv.Quote(name)}
+		}
+	}
+	method, err := text("method", message["method"])
+	if err != nil {
+		return false, err
+	}
+	if slices.Contains(plain, method) {
+		return false, nil
+	}
+	params, err := members("params", message["params"], paramsMembers)
+	if err != nil {
+		return false, err
+	}
+	in.ActionType = "mcp." + server + ":" + method // no tool's name has a colon
+	switch method {
+	case "tools/call":
+		return true, ofTool(server, params, in)
+	case "resources/read":
+		in.Resource, err = text("params.uri", params["uri"])
+	case "prompts/get":
+		in.Resource, err = text("params.name", params["name"])
+		in.Resource = "mcp/" + server + "/prompts/" + in.Resource
+	default:
+		return false, &mistake{"method", "writ does not pass " + strconv.Quote(method) + " on"}
+	}
+	return true, err
+}
+
+// ofTool fills in what a call of a tool asks for.
+func ofTool(server string, params map[string]jsontext.Value, in *writ.Intent) error {
+	name, err := text("params.name", params["name"])
+	if err != nil {
+		return err
+	}
+	call, err := toolcall.OfServer(server, name, params["arguments"])
+	if err == nil {
+		in.ActionType = call.ActionType()
+		in.Resource, err = call.Resource()
+	}
+	if err == nil {
+		in.Metadata, err = call.Facts()
+	}
+	if err != nil {
+		return &mistake{"params", err.Error()}
+	}
+	return nil
+}
+
+// members reads an object. No member is given twice, and none differs from a known one in case alone.
+func members(name string, data []byte, known []string) (map[string]jsontext.Value, error) {
+	var in map[string]jsontext.Value
+	if err := json.Unmarshal(data, &in); err != nil || in == nil {
+		return nil, &mistake{name, "want one JSON object, with each member once"}
+	}
+	for member := range in {
+		for _, k := range known {
+			if member != k && strings.EqualFold(member, k) {
+				return nil, &mistake{name, fmt.Sprintf("%q is read by some as %q", member, k)}
+			}
+		}
+	}
+	return in, nil
+}
+
+// text reads a text that is not empty.
+func text(name string, v jsontext.Value) (s string, err error) {
+	if v == nil || json.Unmarshal(v, &s) != nil || s == "" {
+		return "", &mistake{name, "want a text"}
+	}
+	return s, nil
+}
