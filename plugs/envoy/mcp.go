@@ -29,7 +29,9 @@ var (
 
 // call fills in what a message to an MCP server asks for. It reports false if the message passes without
 // a decision.
-func call(server string, h *authv3.AttributeContext_HttpRequest, headers map[string]string, in *writ.Intent) (bool, error) {
+func call(
+	server string, h *authv3.AttributeContext_HttpRequest, headers map[string]string, in *writ.Intent,
+) (decided bool, err error) {
 	body := h.GetRawBody()
 	if body == nil {
 		body = []byte(h.GetBody())
