@@ -99,6 +99,9 @@ func (c *Client) resultOf(data []byte, in Intent) Result {
 		return Result{Err: &p}
 	}
 	d, err := decisionOf(data, time.Now())
+	if err == nil {
+		err = c.trusts(d)
+	}
 	if err != nil {
 		return Result{Err: c.hide(err)}
 	}
