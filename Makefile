@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser oracles harnesses sdk soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
+.PHONY: help run test quick browser oracles harnesses mcp sdk soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ oracles: ## Install the programs that internal/oracles asks: node, Python, urlli
 
 harnesses: ## Install the harnesses whose hooks cmd/writ tests: Claude Code, Codex, Gemini CLI
 	.ci/harnesses
+
+mcp: ## Run writ mcp between real MCP clients and servers
+	.ci/mcp
 
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
