@@ -127,7 +127,7 @@ are pinned as they are now. Exits with 1 if they differ and nothing was written.
 }
 
 func (c *mcpPinCmd) Run(ctx context.Context, s streams) error {
-	if c.mcpServer.Pin == "" {
+	if c.Pin == "" {
 		return &usageError{"--pin is missing: want the file of pinned tools"}
 	}
 	behind, err := c.transport(s)
@@ -150,6 +150,6 @@ func (c *mcpPinCmd) Run(ctx context.Context, s streams) error {
 	if err := change.Write(); err != nil {
 		return err
 	}
-	s.say("wrote %s", c.mcpServer.Pin)
+	s.say("wrote %s", c.Pin)
 	return nil
 }

@@ -71,7 +71,7 @@ func Open(ctx context.Context, c Config, behind mcp.Transport) (*Gateway, error)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	p, err := c.Settings.Open("mcp", "mcp")
+	p, err := c.Open("mcp", "mcp")
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func result[R interface {
 }
 
 // notAllowed is the error of a call that is denied or held.
-type notAllowed struct{ text, approval string }
+type notAllowed struct{ text, approval string } //nolint:errname // an outcome, as Denied and Held are
 
 func (n *notAllowed) Error() string { return n.text }
 
@@ -129,7 +129,8 @@ func (g *Gateway) callTool(
 		return nil, err
 	}
 	whole := wholeCall
-	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = res.Meta, res.Content, res.StructuredContent, res.IsError
+	whole.Meta, whole.Content = res.Meta, res.Content
+	whole.StructuredContent, whole.IsError = res.StructuredContent, res.IsError
 	if whole.Content == nil {
 		whole.Content = []mcp.Content{}
 	}
@@ -182,7 +183,8 @@ func (g *Gateway) decide(ctx context.Context, req mcp.Request, call toolcall.Cal
 	case err == nil:
 		return nil
 	case errors.As(err, &denied):
-		return &notAllowed{text: plug.OneLine("denied (decision " + denied.Decision.ID + "): " + reasons(denied.Decision))}
+		text := plug.OneLine("denied (decision " + denied.Decision.ID + "): " + reasons(denied.Decision))
+		return &notAllowed{text: text}
 	case errors.As(err, &held):
 		text := plug.OneLine("held, approval " + held.Decision.ID + ": " + reasons(held.Decision))
 		return &notAllowed{text + "; call again once approved", held.Decision.ID}

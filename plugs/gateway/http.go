@@ -133,7 +133,7 @@ func (g *Gateway) Handler(f Front) http.Handler {
 		origin, hasOrigin := r.Header["Origin"]
 		switch {
 		case !f.knows(r.Host):
-			http.Error(w, fmt.Sprintf("the host %.200q is not this gateway's: see --host", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("%.200q is not this gateway: see --host", r.Host), http.StatusForbidden)
 			return
 		case hasOrigin && !f.knowsOrigin(origin):
 			http.Error(w, "a page of another site may not call this gateway", http.StatusForbidden)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 // Command returns the transport of a server that is a program, by its standard input and output. It
 // gets this environment without the variables of writ: the key is the gateway's.
 func Command(words []string, stderr io.Writer) mcp.Transport {
-	cmd := exec.Command(words[0], words[1:]...)
+	cmd := exec.CommandContext(context.Background(), words[0], words[1:]...) // the connection's end ends it
 	cmd.Stderr = stderr
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(strings.ToUpper(entry), "WRIT_") {

@@ -40,7 +40,8 @@ const maxTools = 2000
 // readTools reads the tools of the server behind. A tool that cannot be decided is left out.
 func (g *Gateway) readTools(ctx context.Context) error {
 	t := tools{byName: make(map[string]*tool)}
-	if about := g.behind.InitializeResult(); about != nil && about.Capabilities != nil && about.Capabilities.Tools == nil {
+	about := g.behind.InitializeResult()
+	if about != nil && about.Capabilities != nil && about.Capabilities.Tools == nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.tools = t

@@ -81,7 +81,8 @@ func (h Hook) Run(ctx context.Context, record bool, in io.Reader, out, errw io.W
 
 // undecided is the answer where there is no decision.
 func undecided(err error) answer {
-	return answer{code: blocked, err: "writ could not decide: " + plug.OneLine(strings.TrimPrefix(err.Error(), "writ: "))}
+	why := plug.OneLine(strings.TrimPrefix(err.Error(), "writ: "))
+	return answer{code: blocked, err: "writ could not decide: " + why}
 }
 
 func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
@@ -130,6 +131,6 @@ func (h *Hook) open() (err error) {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	h.plug, err = h.Settings.Open("hook", string(h.Harness))
+	h.plug, err = h.Open("hook", string(h.Harness))
 	return err
 }

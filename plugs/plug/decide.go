@@ -94,6 +94,9 @@ func (p *Plug) ask(ctx context.Context, intents []writ.Intent) (*kept, []writ.De
 // errAskAfresh means that nothing can come of an approval.
 var errAskAfresh = errors.New("the approval has ended")
 
+// notOurs are the statuses of an approval that is gone, or for which another key asked.
+var notOurs = []int{http.StatusNotFound, http.StatusForbidden}
+
 // again decides a call that was held before.
 func (p *Plug) again(
 	ctx context.Context, st State, key string, wait bool, k *kept, intents []writ.Intent,
@@ -102,7 +105,7 @@ func (p *Plug) again(
 		a, err := p.Client.Approval(ctx, held.Decision.ID, 0)
 		var problem *writ.Problem
 		switch {
-		case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
+		case errors.As(err, &problem) && slices.Contains(notOurs, problem.Status):
 			return nil, errors.Join(errAskAfresh, st.drop(key))
 		case err != nil:
 			return nil, err

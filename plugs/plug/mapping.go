@@ -56,7 +56,8 @@ func readMapping(name string) (m Mapping, err error) {
 // Intents returns the intents of a call, one for each resource. What they have in common is in. The first
 // intent has the cost.
 func (m Mapping) Intents(call toolcall.Call, in writ.Intent) ([]writ.Intent, error) {
-	to, err := m.Tools[call.Tool], error(nil)
+	var err error
+	to := m.Tools[call.Tool]
 	in.ActionType = call.ActionType()
 	if to.Action != "" {
 		if in.ActionType, err = text(call, to.Action); err != nil {
