@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -45,6 +45,10 @@ overload)
 replicas)
   go test ./bench -run '^TestReplicas$' -count 1 -v -timeout 0 -args -replicas "$tmp/writ" -rounds "${ROUNDS:-5}" -duration "${DURATION:-5s}" \
     -conns "${CONNS:-256}"
+  ;;
+streams)
+  go test ./bench -run '^TestStreams$' -count 1 -v -timeout 0 -args -streams "$tmp/writ" -stream-rounds "${ROUNDS:-5}" \
+    -stream-duration "${DURATION:-5s}" -stream-conns "${CONNS:-64}"
   ;;
 hostile)
   "$tmp/writ" bench hostile --conns "${CONNS:-16}" --duration "${DURATION:-4s}" --alone "${ALONE:-3s}" --rounds "${ROUNDS:-3}" \
