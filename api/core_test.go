@@ -180,6 +180,31 @@ func TestDecision_ExternalEvaluationCore_KillSwitchMeterAndRegistrationStayHere(
 	h.do("POST", "/v1/governance/authorize", h.operator(acme), intent()).wantProblem(http.StatusForbidden, codeUsageLimit)
 }
 
+// TestDecision_Organization_StopAsksNoCore checks that a core that does not answer delays no stop, and that
+// a stop during its answer counts.
+func TestDecision_Organization_StopAsksNoCore(t *testing.T) {
+	h, core := startElsewhere(t)
+	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+		h.stopEverything(acme)
+		return allows(ctx, set, in)
+	}
+	for range 2 { // the second is decided without the core
+		r := h.evaluate(acme, intent())
+		wantDecision(t, r, "deny")
+		if !bytes.Contains(r.body, []byte(`"reasons":["organization.stopped:`)) {
+			t.Errorf("evaluate = %s, want organization.stopped", r.body)
+		}
+		core.decide = func(context.Context, engine.Set, *engine.Input) (engine.Result, error) {
+			t.Error("a core is asked of a stopped organization")
+			return engine.Result{}, errors.New("down")
+		}
+	}
+	h.wantRows(acme, 2)
+	h.resumeEverything(acme)
+	core.decide = allows
+	wantDecision(t, h.evaluate(acme, intent()), "allow")
+}
+
 func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testing.T) {
 	h, core := startElsewhere(t)
 	changes := []func(){

@@ -268,10 +268,10 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 }
 
 // mayRemain reports whether an import may begin although d exists. An abandoned import leaves
-// counts and disabled agents.
+// counts and disabled agents. An organization may be stopped before it arrives.
 func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
-	case storage.CountsKind:
+	case storage.CountsKind, storage.StopKind:
 		return true, nil
 	case storage.AgentKind:
 		agent, err := storage.Agents.Parse(d)

@@ -21,7 +21,7 @@
 // A removed row was removed by retention, but its intent stays decided. A leaf is
 // {"chain","seq","index","hash"}, chain and hash in hex.
 //
-// A document's kind is agent, list, rule, plan, counts, details, policy or key. Its id is
+// A document's kind is organization (a stop), agent, list, rule, plan, counts, details, policy or key. Its id is
 // in base64url without padding. Its value is the stored JSON. Documents are in the order
 // in which their kinds are listed here. Documents of one kind are in the order of the
 // bytes of their ids. Each document occurs once. A key is the hash of an API key, never

@@ -382,6 +382,43 @@ func TestImport_DisabledAgent(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
+// TestImport_Stopped checks that an organization that was stopped in the source or in the target is
+// stopped after an import, by the first stop that the target knew.
+func TestImport_Stopped(t *testing.T) {
+	stop := func(p place, at time.Time) {
+		p.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+			if _, err := registry.New(s).Stop(t.Context(), "acme", at); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for name, stops := range map[string][2]time.Time{
+		"none": {}, "in the source": {noon}, "in the target": {{}, noon}, "in both": {noon.Add(time.Hour), noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := inMemory(1), inMemory(2)
+			from.fill(t, rows)
+			if !stops[0].IsZero() {
+				stop(from, stops[0])
+			}
+			file, _ := from.export(t)
+			if !stops[1].IsZero() {
+				stop(to, stops[1])
+			}
+			for range 2 {
+				to.mustImport(t, file, keysOf(t, 1))
+			}
+			to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+				got, err := registry.New(s).Stopped(t.Context(), "acme")
+				if err != nil || (got == nil) != (name == "none") || got != nil && !got.At.Equal(noon) {
+					t.Errorf("Stopped = %+v, %v", got, err)
+				}
+			})
+			wantWhole(t, to, keysOf(t, 1, 2))
+		})
+	}
+}
+
 // resealed returns the lines with the footer that an export of them has.
 func resealed(t *testing.T, all []string) []string {
 	t.Helper()
