@@ -136,8 +136,15 @@ func (p Patient) Call(ctx context.Context, r Request, v any) (http.Header, error
 	}
 }
 
-// Explain returns the error for an answer with an unexpected status as a text for users. It wraps a.
-func (p Patient) Explain(a *AnswerError) error { return &explained{a, p.explain(a)} }
+// Explain returns the error for an answer with an unexpected status as a text for users, without the
+// credential, which a server or a proxy may have echoed. It wraps a.
+func (p Patient) Explain(a *AnswerError) error {
+	text := p.explain(a)
+	if p.Token != "" {
+		text = strings.ReplaceAll(text, p.Token, "[API key]")
+	}
+	return &explained{a, text}
+}
 
 // explained is an [AnswerError] with a text for users.
 type explained struct {

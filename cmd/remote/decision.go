@@ -124,7 +124,7 @@ func Why(w io.Writer, row jsontext.Value) error {
 			fmt.Fprintf(w, "    %s\n", detail)
 		}
 		if i < len(d.Findings) && d.Findings[i].RuleID != "" {
-			fmt.Fprintf(w, "    rule %s, %s\n", d.Findings[i].RuleID, revision(d.Findings[i].RuleRevision))
+			fmt.Fprintf(w, "    rule %s %s\n", d.Findings[i].RuleID, revision(d.Findings[i].RuleRevision))
 		}
 	}
 	fmt.Fprintln(w)

@@ -59,7 +59,7 @@ func TestRemote_HostileServer(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"problem": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`{"code":"a\u001b[2J\u202e` + "\u009b" + `","detail":"\r\u001b[2J","errors":[{"field":"\u202e","message":"\u001b"}]}`))
+			_, _ = w.Write([]byte(`{"code":"a\u001b[2J\u202e` + "\u009b" + `","detail":"\r\u001b[2J secret","errors":[{"field":"\u202e","message":"\u001b"}]}`))
 		},
 		"text": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hostile)) },
 		"failure": func(w http.ResponseWriter, _ *http.Request) {
@@ -78,6 +78,9 @@ func TestRemote_HostileServer(t *testing.T) {
 				i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) })
 				if i >= 0 || strings.Contains(out, "\n\n\n") {
 					t.Errorf("%v prints %q", args, out)
+				}
+				if name == "problem" && strings.Contains(out, "secret") {
+					t.Errorf("%v prints the key: %q", args, out)
 				}
 				verb := args[min(1, len(args)-1)]
 				shows := name == "names" && slices.Contains([]string{"list", "show", "why", "tail", "status", "usage"}, verb)
