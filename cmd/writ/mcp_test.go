@@ -236,8 +236,11 @@ func TestMCP_Fails(t *testing.T) {
 	g.check("a", g.touch("a"), "ok ", true)
 	must(t, g.server.Process.Signal(syscall.SIGSTOP))
 	g.check("slow", g.touch("slow"), "-32603 writ could not decide: ", false)
+	midway := make(chan string)
+	go func() { midway <- g.touch("midway") }()
 	must(t, g.server.Process.Kill())
 	_ = g.server.Wait()
+	g.check("midway", <-midway, "-32603 writ could not decide: ", false)
 	g.check("dead", g.touch("dead"), "-32603 writ could not decide: ", false)
 	ln, err := net.Listen("tcp", strings.TrimPrefix(g.url, "http://"))
 	must(t, err)
@@ -292,6 +295,14 @@ func TestMCP_Batch(t *testing.T) {
 	g.check("d", copies("d", "held-1", "held-2"), "ok ", true)
 	must(t, os.Remove(filepath.Join(g.project, "d")))
 	g.check("d", copies("d", "held-1", "held-2"), "error held, approval ", false)
+	other := filepath.Join(g.home, "other")
+	must(t, exec.Command("writ", "keys", "generate", "--data", other).Run())
+	for data, want := range map[string]string{filepath.Join(g.home, "data"): "ok ", other: "-32603 writ could not decide: "} {
+		g.client = g.connect("--mapping", mapping, "--verify-keys", filepath.Join(data, "keys.jwks"))
+		name := "f-" + filepath.Base(data)
+		g.check(name, g.touch(name), want, want == "ok ")
+		g.check(name+"-1", copies(name+"-1", name+"-2"), want, want == "ok ")
+	}
 	if said := g.call("copy", map[string]any{"path": "/a"}); !strings.HasPrefix(said, "-32602 --mapping: the call has no $.to") {
 		t.Errorf("a call without a resource: %s", said)
 	}

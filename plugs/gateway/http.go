@@ -99,6 +99,7 @@ func (g *Gateway) ListenAndServe(ctx context.Context, f Front) error {
 	if err != nil {
 		return err
 	}
+	g.sessions.renew = g.config.SessionTTL
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := &http.Server{Handler: g.Handler(f), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}

@@ -13,30 +13,39 @@ import (
 	writ "writ/sdk/go"
 )
 
-// sessions are the writ sessions of connections. Requests of revisions without connections share one.
+// sessions are the writ sessions of connections. Over HTTP, requests of revisions without connections share
+// one, and another one once it has expired.
 type sessions struct {
 	open  func(context.Context) (string, error)
 	close func(context.Context, string) error
+	renew time.Duration // how long the shared one lasts, over HTTP
 
 	mu   sync.Mutex
-	byID map[string]string
+	byID map[string]opened
+}
+
+type opened struct {
+	id string
+	at time.Time
 }
 
 // of returns the writ session of a connection.
 func (s *sessions) of(ctx context.Context, of mcp.Session) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id, ok := s.byID[of.ID()]; ok {
-		return id, nil
+	is, ok := s.byID[of.ID()]
+	if ok && (of.ID() != "" || s.renew == 0 || time.Since(is.at) < s.renew) {
+		return is.id, nil
 	}
+	at := time.Now() // it expires later than it seems to
 	id, err := s.open(ctx)
 	if err != nil || id == "" {
 		return "", err
 	}
 	if s.byID == nil {
-		s.byID = make(map[string]string)
+		s.byID = make(map[string]opened)
 	}
-	s.byID[of.ID()] = id
+	s.byID[of.ID()] = opened{id, at}
 	if client, ok := of.(*mcp.ServerSession); ok && of.ID() != "" {
 		go func() {
 			_ = client.Wait() // however it ends
@@ -55,8 +64,8 @@ func (s *sessions) end() (err error) {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	for _, id := range s.byID {
-		err = errors.Join(err, s.close(ctx, id))
+	for _, is := range s.byID {
+		err = errors.Join(err, s.close(ctx, is.id))
 	}
 	s.byID = nil
 	return err
