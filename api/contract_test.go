@@ -52,9 +52,9 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
 		// These paths contain maps with arbitrary keys, the JSON Schemas, the types of Rego's functions,
 		// and the OpenAPI document itself.
-		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata**", "$.body.data.**", "$.body.data[*].metadata.*", "$.body.data[*].counts**",
+		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata**", "$.body.data.*", "$.body.data[*].metadata.*", "$.body.data[*].counts**",
 			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
-			"$.body.additionalProperties", "$.body.required", "$.body.builtins[*].decl.**",
+			"$.body.additionalProperties", "$.body.required", "$.body.oneOf", "$.body.oneOf**", "$.body.builtins[*].decl.**",
 			"$.body.openapi", "$.body.info", "$.body.servers", "$.body.security", "$.body.tags",
 			"$.body.paths", "$.body.paths.**", "$.body.components", "$.body.components.**", "$.body.info.**"))...)
 	return c, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
+	"writ/engine"
 )
 
 // TestSize compares sizes with the memory that is used. A cache is bounded by bytes, so a size must
@@ -31,6 +32,19 @@ func TestSize(t *testing.T) {
 			q, err := Prepare(corpus.ReferencePolicy(), corpus.Rules(100, 1), nil)
 			return q, q.Size(), err
 		}},
+	}
+	for name, data := range map[string]string{
+		"numbers": "[" + strings.Repeat("1,", 100_000) + "1]", "texts": "[" + strings.Repeat(`"abcdefgh",`, 50_000) + "1]",
+		"objects": "[" + strings.Repeat(`{"max":10,"who":["a","b"]},`, 20_000) + "1]",
+	} {
+		tests = append(tests, struct {
+			name  string
+			build func() (any, int, error)
+		}{"a document of " + name, func() (any, int, error) {
+			l := engine.CompileLists([]engine.List{jsonList("l", data)})["l"]
+			_, err := documentOf(l)
+			return l, l.Size(), err
+		}})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,8 +21,8 @@ func suiteFile() object {
 			"description": "A path, or an array of paths and rules."},
 		"lists": {"additionalProperties": object{"anyOf": []any{listValues, object{"not": object{"type": "null"}}}},
 			"propertyNames": listName,
-			"description": "The values of the lists that the rules look in, by name; what is no array of texts is the " +
-				"list's data."},
+			"description": "The values of the lists that the rules look in, by name; what is no array of texts is " +
+				"the list's data."},
 		"libraries": describe(nonEmpty,
 			"The path, relative to the file, of a directory with the libraries that the rules import."),
 		"now":     {"format": "date-time", "description": "The time of the decisions, and the default of issued_at."},
