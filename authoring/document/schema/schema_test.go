@@ -167,11 +167,12 @@ func asObjects(rule object) {
 	}
 }
 
-// onlyWrit has the broken documents whose structure is valid. The mistake is within a text, so only
+// onlyWrit has the broken documents whose structure is valid. The mistake is within a text or data, so only
 // package document finds it.
 var onlyWrit = strings.Fields(`
 	policy-pattern-bracket rule-regex rule-regex-lookahead rule-metadata-order rule-time rule-wire-broken
 	policy-cost-decimal rule-condition-text rule-action-text rule-amount-decimal intent-resource-space
+	list-data-null list-data-number
 	t02-cel-field t03-cel-function t04-cel-and t04-cel-equals t06-cel-metadata-number t07-rego-unbound
 `)
 
