@@ -163,13 +163,20 @@ func (c *Client) once(ctx context.Context, r call) (answer, time.Duration, error
 		replayed := resp.Header.Get("Idempotent-Replayed") == "true"
 		return answer{status: resp.StatusCode, body: body, replayed: replayed}, 0, nil
 	}
+	after, err := c.refusal(resp, body)
+	return answer{}, after, err
+}
+
+// refusal reads an answer with another status than success. It also returns how long to wait before a
+// repetition, or a negative duration if there must be none.
+func (c *Client) refusal(resp *http.Response, body []byte) (time.Duration, error) {
 	p := problemOf(resp, []byte(c.hideText(string(body))))
 	p.Detail = c.hideText(p.Detail)
 	if !p.Retryable {
-		return answer{}, -1, p
+		return -1, p
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return answer{}, time.Duration(max(0, min(seconds, 3600))) * time.Second, p
+	return time.Duration(max(0, min(seconds, 3600))) * time.Second, p
 }
 
 // get calls path and decodes the answer into v.
