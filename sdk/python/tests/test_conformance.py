@@ -87,3 +87,43 @@ def test_conformance(case: dict[str, Any], kind: str) -> None:
 
 def test_there_are_enough_cases() -> None:
     assert len(CONFORMANCE["cases"]) >= 120
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("case", CONFORMANCE["streams"], ids=lambda c: c["name"])
+def test_streams(case: dict[str, Any], kind: str) -> None:
+    want = case["want"]
+    got: list[writ.Event] = []
+    with Scripted(case["answers"]) as server:
+
+        async def run() -> None:
+            async with writ.AsyncClient(server.url, CONFORMANCE["api_key"]) as client:
+                async for event in client.stream():
+                    got.append(event)
+
+        with pytest.raises(writ.WritError) as raised:
+            if kind == "async":
+                anyio.run(run)
+            else:
+                with writ.Client(server.url, CONFORMANCE["api_key"]) as client:
+                    for event in client.stream():
+                        got.append(event)
+        assert [s.get("last-event-id", "") for s in server.sent] == want["last_event_ids"]
+    assert [(e.id, e.row, e.skipped) for e in got] == [
+        (e["id"], e.get("row"), e.get("skipped")) for e in want["events"]
+    ]
+    assert outcome_of(raised.value) == want["outcome"]
+    if isinstance(raised.value, writ.Problem):
+        assert raised.value.code == want.get("code", "")
+    assert CONFORMANCE["api_key"] not in f"{raised.value} {raised.value!r}"
+
+
+def test_a_stream_that_is_left_closes_its_connection() -> None:
+    body = 'id: a1\ndata: {"intent_id":"i1"}\n\n'
+    answer = {"status": 200, "headers": {"Content-Type": "text/event-stream"}, "body": body, "cut_body": True}
+    with Scripted([answer]) as server, writ.Client(server.url, CONFORMANCE["api_key"]) as client:
+        for event in client.stream(last_event_id="a0", decision="deny"):
+            assert event == writ.Event("a1", {"intent_id": "i1"})
+            break
+        assert server.paths == ["/v1/authorizations/stream?decision=deny"]
+        assert server.sent[0]["last-event-id"] == "a0"

@@ -10,6 +10,7 @@ sends the same bytes at most three times and gives up after ``timeout`` in all. 
 """
 
 from ._flow import traceparent
+from ._stream import Event
 from .client import AsyncClient, Client, current
 from .decision import Cost, Decision, Denied, Held, Intent
 from .errors import (
@@ -35,6 +36,7 @@ __all__ = [
     "Cost",
     "Decision",
     "Denied",
+    "Event",
     "ExpiredReceipt",
     "FieldError",
     "Held",

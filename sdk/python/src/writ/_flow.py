@@ -121,7 +121,7 @@ class Flows:
         self._trusted = None if settings.keys is None else Keys.parse(settings.keys)
         self._keys: Keys | None = None
 
-    def _headers(self, body: bytes | None) -> dict[str, str]:
+    def headers(self, body: bytes | None) -> dict[str, str]:
         """Returns the headers of a request."""
         headers = {
             "Authorization": f"Bearer {self.settings.api_key}",
@@ -146,14 +146,14 @@ class Flows:
         end = time.monotonic() + self.settings.timeout + patience
         sent, pause = False, FIRST_PAUSE
         for attempt in range(1, ATTEMPTS + 1):
-            got = yield Send(method, self.settings.url + path, self._headers(data), data, end)
+            got = yield Send(method, self.settings.url + path, self.headers(data), data, end)
             after: float | None = 0.0
             error: WritError
             if isinstance(got, Reply):
                 if got.status in (200, 201, 204):
                     replayed = got.headers.get("idempotent-replayed") == "true"
                     return Answer(got.status, got.body, replayed and not sent)
-                error, after = self._problem(got)
+                error, after = self.problem(got)
                 sent = True
             else:
                 assert isinstance(got, Failure)
@@ -167,7 +167,7 @@ class Flows:
             pause *= 2
         raise error
 
-    def _problem(self, reply: Reply) -> tuple[WritError, float | None]:
+    def problem(self, reply: Reply) -> tuple[WritError, float | None]:
         """Returns the problem of a reply, and how long to wait before a repetition that may help."""
         try:
             body = json_of(self.hide(reply.body.decode("utf-8", "replace")).encode())

@@ -21,10 +21,10 @@ class Http:
     """Sends requests. A request ends at its deadline, however its answer drips."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._client = httpx.AsyncClient(follow_redirects=False, transport=transport)
+        self.client = httpx.AsyncClient(follow_redirects=False, transport=transport)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self.client.aclose()
 
     async def send(self, send: Send) -> Reply | Failure:
         left = send.end - time.monotonic()
@@ -33,7 +33,7 @@ class Http:
         body = bytearray()
         try:
             with anyio.fail_after(left):
-                async with self._client.stream(
+                async with self.client.stream(
                     send.method, send.url, content=send.body, headers=send.headers, timeout=left
                 ) as response:
                     async for chunk in response.aiter_raw():
@@ -58,15 +58,20 @@ class BlockingHttp:
         self._pid = -1
 
     def send(self, send: Send) -> Reply | Failure:
+        return self.run(self.start().send(send))
+
+    def start(self) -> Http:
+        """Returns what sends the requests in the loop."""
         with self._lock:
             if self._pid != os.getpid():  # the first request, or the first one after a fork
                 self._pid = os.getpid()
                 self._http = Http(self._transport)
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="writ", daemon=True).start()
-        return self._run(self._http.send(send))
+        return self._http
 
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in the loop."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -78,6 +83,6 @@ class BlockingHttp:
         with self._lock:
             if self._pid != os.getpid():
                 return
-            self._run(self._http.close())
+            self.run(self._http.close())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._pid = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from types import TracebackType
@@ -15,6 +15,7 @@ import httpx
 
 from ._flow import Failure, Flow, Flows, Reply, Settings, Sleep
 from ._http import BlockingHttp, Http
+from ._stream import Event, close, follow, next_of
 from .decision import Cost, Decision, Held, Intent, held_of, raise_unless_allowed
 from .errors import ConfigError, Pending, WritError
 from .receipt import Receipt
@@ -260,6 +261,19 @@ class Client(_Common):
                 return
             query["cursor"] = cursor
 
+    def stream(self, last_event_id: str = "", **filters: str) -> Iterator[Event]:
+        """Yields the rows of the history as they are decided. Filters are those of GET /v1/authorizations.
+
+        With the ``id`` of an event it goes on after that event, otherwise it begins now. It connects again by itself,
+        without a gap. It raises after a refusal, or after three failures in a row. The scope is history:read.
+        """
+        events = follow(self._flows, self._http.start().client, filters, last_event_id)
+        try:
+            while (event := self._http.run(next_of(events))) is not None:
+                yield event
+        finally:
+            self._http.run(close(events))
+
     def verify(self, receipt: Receipt) -> None:
         """Verifies a receipt with the server's keys, which are fetched once and for an unknown kid."""
         self._run(self._flows.verify(receipt))
@@ -439,6 +453,10 @@ class AsyncClient(_Common):
             if not cursor:
                 return
             query["cursor"] = cursor
+
+    def stream(self, last_event_id: str = "", **filters: str) -> AsyncGenerator[Event, None]:
+        """See ``Client.stream``."""
+        return follow(self._flows, self._http.client, filters, last_event_id)
 
     async def verify(self, receipt: Receipt) -> None:
         """See ``Client.verify``."""
