@@ -2,6 +2,7 @@ import { Decision, Denied, Held, complete, decisionOf, heldOf, resultOf, type Co
 import { AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problemOf } from "./errors.js";
 import { membersOf, strictJSON } from "./json.js";
 import { Expired, Keys, ReceiptError, type Receipt } from "./receipt.js";
+import { Cut, follow, messages, silence, type Event, type Message } from "./stream.js";
 
 /** The settings of a client. A missing one is read from an environment variable, where there are any. */
 export interface Settings {
@@ -139,6 +140,11 @@ export class Client {
     if ([200, 201, 204].includes(response.status)) {
       return { status: response.status, body: data, replayed: response.headers.get("idempotent-replayed") === "true" };
     }
+    return this.#refusal(response, data);
+  }
+
+  /** Reads an answer with another status than success. `after` is negative if the request is not repeated. */
+  #refusal(response: Response, data: Uint8Array): WritError & { after: number } {
     let doc: unknown;
     try {
       doc = strictJSON(this.#hide(new TextDecoder().decode(data)));
@@ -362,6 +368,41 @@ export class Client {
       yield* data as Array<Record<string, unknown>>;
       if (typeof cursor !== "string" || cursor === "") return;
       query.set("cursor", cursor);
+    }
+  }
+
+  /**
+   * Yields the rows of the history as they are decided. Filters are those of GET /v1/authorizations. With the id of an
+   * event it goes on after that event, otherwise it begins now. It connects again by itself, without a gap. It throws
+   * after a refusal, or after three failures in a row. The key needs the scope history:read.
+   */
+  stream(filters: Record<string, string> = {}, options: { lastEventId?: string } = {}): AsyncGenerator<Event> {
+    const path = `/v1/authorizations/stream?${new URLSearchParams(filters)}`;
+    return follow((at) => this.#connection(path, at), options.lastEventId ?? "");
+  }
+
+  async *#connection(path: string, at: string): AsyncGenerator<Message> {
+    const silent = new AbortController();
+    let timer = setTimeout(() => silent.abort(), silence);
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silent.abort(), silence);
+    };
+    const headers = { Authorization: `Bearer ${this.#apiKey}`, Accept: "text/event-stream", ...(at && { "Last-Event-ID": at }) };
+    try {
+      const response = await this.#fetch(this.#url + path, { headers, redirect: "manual", signal: silent.signal });
+      if (response.status !== 200) {
+        const problem = this.#refusal(response, (await readAll(response)) ?? new Uint8Array());
+        throw problem.after < 0 ? problem : new Cut(problem, problem.after);
+      }
+      const kind = response.headers.get("content-type") ?? "";
+      if (!/^text\/event-stream *(;|$)/.test(kind) || !response.body) throw new AnswerError("it is no stream of events");
+      yield* messages(response.body, alive);
+    } catch (e) {
+      if (e instanceof WritError || e instanceof Cut) throw e;
+      throw new Cut(new NoDecision(this.#hide(`the stream was cut: ${textOf(e)}`)));
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -13,4 +13,5 @@ export { Client, type Approval, type Guard, type Settings } from "./client.js";
 export { Decision, Denied, Held, type Cost, type Intent, type WholeIntent } from "./decision.js";
 export * from "./errors.js";
 export { Keys, ReceiptError, Malformed, UnknownKey, BadSignature, Expired, parseReceipt, type Outcome, type Receipt } from "./receipt.js";
+export { type Event } from "./stream.js";
 export { BadWebhook, verifyWebhook } from "./webhook.js";

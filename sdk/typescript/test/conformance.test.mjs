@@ -49,3 +49,31 @@ test("conformance", { concurrency: 8 }, async (t) => {
     assert.ok(!inspect(client, { depth: 9, showHidden: true }).includes(conformance.api_key), "the API key is in the client");
   }))));
 });
+
+test("streams", { concurrency: 8 }, async (t) => {
+  await Promise.all(conformance.streams.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
+    const client = new writ.Client({ url, apiKey: conformance.api_key });
+    const got = [];
+    await assert.rejects(async () => {
+      for await (const event of client.stream()) got.push(event);
+    }, (e) => {
+      assert.equal(outcomeOf(e), c.want.outcome, inspect(e));
+      if (e instanceof writ.Problem) assert.equal(e.code, c.want.code ?? "");
+      return !inspect(e, { depth: 9, showHidden: true }).includes(conformance.api_key);
+    });
+    assert.deepEqual(got, c.want.events);
+    assert.deepEqual(seen.map((s) => s.headers["last-event-id"] ?? ""), c.want.last_event_ids);
+  }))));
+});
+
+test("a stream that is left closes its connection", () => {
+  const body = 'id: a1\ndata: {"intent_id":"i1"}\n\n';
+  return scripted([{ status: 200, headers: { "Content-Type": "text/event-stream" }, body, cut_body: true }], async (url, seen) => {
+    const client = new writ.Client({ url, apiKey: conformance.api_key });
+    for await (const event of client.stream({ decision: "deny" }, { lastEventId: "a0" })) {
+      assert.deepEqual(event, { id: "a1", row: { intent_id: "i1" } });
+      break;
+    }
+    assert.deepEqual(seen.map((s) => [s.path, s.headers["last-event-id"]]), [["/v1/authorizations/stream?decision=deny", "a0"]]);
+  });
+});
