@@ -82,6 +82,27 @@ def test_a_decision_and_its_receipt(server: Server) -> None:
         assert row["decision_id"] == decision.id
 
 
+def test_a_stream_has_what_is_decided(server: Server) -> None:
+    with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=20) as client:
+        decided: list[str] = []
+        done = threading.Event()
+
+        def decide() -> None:  # the stream begins at some time
+            while not done.wait(0.1):
+                decided.append(client.evaluate(refund(50_002)).id)
+
+        thread = threading.Thread(target=decide)
+        thread.start()
+        try:
+            event = next(client.stream(decision="deny"))
+            following = next(client.stream(event.id, decision="deny"))
+        finally:
+            done.set()
+            thread.join()
+        assert event.row is not None and event.row["decision_id"] in decided
+        assert following.row is None or following.row["decision_id"] in decided[1:]
+
+
 def test_no_call_runs_that_was_not_allowed_and_none_twice(server: Server) -> None:
     ran: Counter[str] = Counter()
     asked: set[str] = set()

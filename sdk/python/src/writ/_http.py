@@ -84,5 +84,6 @@ class BlockingHttp:
             if self._pid != os.getpid():
                 return
             self.run(self._http.close())
+            self.run(self._loop.shutdown_asyncgens())  # those of streams that were left
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._pid = -1
