@@ -301,6 +301,50 @@ func TestConsole_AFormForAnotherStateIsRefused(t *testing.T) {
 	}
 }
 
+// TestConsole_StopsEverything holds that the button of every page leads to a stop in two steps, and that resuming is
+// refused if there was another stop meanwhile.
+func TestConsole_StopsEverything(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	b := h.visit(h.operator(acme))
+	b.get("/console").want(http.StatusOK, "Stop everything")
+	stop := b.get("/console/stop").want(http.StatusOK, "Stop everything?").form("status", "stopped")
+	b.do("POST", "/console/stop", stop).wantTo("/console/stop?done=stopped")
+	resume := b.get("/console/stop?done=stopped").want(http.StatusOK, "in force on every replica", "Resume").form("status", "active")
+	b.get("/console").want(http.StatusOK, "Everything is stopped")
+	if id := h.decision(h.operator(acme)); !strings.Contains(b.get("/console/decisions/"+id).body, "Denied") {
+		t.Error("a decision of a stopped organization is no deny")
+	}
+	b.do("POST", "/console/stop", resume).wantTo("/console/stop?done=active")
+	b.do("POST", "/console/stop", resume).want(http.StatusConflict)
+	b.do("POST", "/console/stop", stop).wantTo("/console/stop?done=stopped")
+	other := h.visit(h.operator(rival))
+	other.do("POST", "/console/stop", stop).want(http.StatusConflict)
+	if page := other.get("/console"); strings.Contains(page.body, "Everything is stopped") {
+		t.Error("a stop is of another organization")
+	}
+}
+
+// TestConsole_Approvals holds what a person sees of a request, and that a verdict is about what was shown.
+func TestConsole_Approvals(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	b := h.visit(h.operator(acme))
+	id, rejected := h.held(acme), h.held(acme)
+	b.get("/console/approvals").want(http.StatusOK, id, rejected)
+	page := b.get("/console/approvals/"+id).want(http.StatusOK, "Exactly what is approved", "Comment", "Approve", "Reject", "last hour")
+	stale := page.form("verdict", "approved")
+	stale.Set("revision", "pending, sha256:of something else")
+	b.do("POST", "/console/approvals/"+id, stale).want(http.StatusConflict)
+	form := page.form("verdict", "approved", "comment", "looks right")
+	b.do("POST", "/console/approvals/"+id, form).wantTo("/console/approvals/" + id)
+	b.get("/console/approvals/"+id).want(http.StatusOK, "looks right", "Revoke", "approved")
+	b.do("POST", "/console/approvals/"+id, form).want(http.StatusConflict)
+	b.do("POST", "/console/approvals/"+id, b.get("/console/approvals/"+id).form("verdict", "revoked")).wantTo("/console/approvals/" + id)
+	b.do("POST", "/console/approvals/"+rejected, b.get("/console/approvals/"+rejected).form("verdict", "rejected", "revision", "shown long ago")).wantTo("/console/approvals/" + rejected)
+	b.get("/console/approvals").want(http.StatusOK, "rejected", "revoked", "Nothing waits")
+}
+
 func TestConsole_SaysWhichScopeIsLacking(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme, "agents:read")

@@ -16,6 +16,7 @@ type approvalRow struct {
 	ExpiresAt     time.Time         `json:"expires_at"`
 	ApprovedUntil time.Time         `json:"approved_until"`
 	IntentID      string            `json:"intent_id"`
+	IssuedAt      string            `json:"issued_at"`
 	IntentDigest  string            `json:"intent_digest"`
 	PolicyID      string            `json:"policy_id"`
 	AgentID       string            `json:"agent_id"`
@@ -89,6 +90,7 @@ func (p *part[T]) read(v *visit, path string) (err error) {
 
 func (v *visit) overview() error {
 	var body struct {
+		State    part[organization]
 		Latest   part[list[*row]]
 		Waiting  part[list[*approvalRow]]
 		Oldest   []*approvalRow
@@ -113,6 +115,7 @@ func (v *visit) overview() error {
 	}
 	body.Codes = denying(body.Denied.It)
 	for _, err := range []error{
+		body.State.read(v, under("organization", "status")),
 		body.Heads.read(v, with(under("ledger", "heads"), url.Values{"limit": {"1"}})),
 		body.Latest.read(v, with(under("authorizations"), url.Values{"limit": {"10"}})),
 		body.Waiting.read(v, with(under("approvals"), url.Values{"status": {"pending"}, "limit": {"50"}})),

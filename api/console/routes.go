@@ -14,6 +14,8 @@ func (c *Console) routes() {
 	c.mux.Handle("GET /console/{$}", http.RedirectHandler(cookiePath, http.StatusSeeOther))
 
 	c.get("/console", (*visit).overview)
+	c.get("/console/stop", (*visit).askStop)
+	c.post("/console/stop", (*visit).stop)
 	c.get("/console/decisions", (*visit).decisions)
 	c.get("/console/decisions/stream", (*visit).stream)
 	c.get("/console/decisions/{id}", (*visit).decision)
