@@ -73,7 +73,13 @@ func parse(h Harness, data []byte, events []string) (Call, error) {
 		return Call{}, fmt.Errorf("the call is longer than %d bytes", MaxInput)
 	}
 	var in members
-	if err := json.Unmarshal(data, &in); err != nil {
+	err := json.Unmarshal(data, &in)
+	var kind *json.SemanticError
+	switch {
+	case errors.As(err, &kind):
+		// The library words this error in two ways, and chooses at random.
+		return Call{}, errors.New("the call is no JSON object")
+	case err != nil:
 		return Call{}, fmt.Errorf("the call is not one JSON object: %w", err)
 	}
 	if in == nil {
