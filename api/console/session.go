@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	cookieName = "writ_console"
+	cookieName = "writ-console"
 	cookiePath = "/console"
 	// maxSession is how long one stays signed in.
 	maxSession = 12 * time.Hour
