@@ -36,7 +36,7 @@ $(BIN): $(SOURCES)
 	$(GO) build -o $(BIN) ./cmd/writ
 
 # BESIDE=check leaves out what make check tests, for who runs both.
-test: ## Run every test: 5 minutes on two cores once dependencies are compiled
+test: ## Run every test: 10 minutes on two cores once dependencies are compiled
 	$(FIRST)
 	@$(GOTESTSUM) -- -timeout 20m $(if $(filter check,$(BESIDE)),-vet=off $(filter-out $(RACED),$(shell $(GO) list $(WAITING) ./...)),$(WAITING) ./...)
 
