@@ -36,7 +36,7 @@ var plain = []string{"writ/internal/apikey", "writ/internal/printable", "writ/in
 	"writ/internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
-var forTests = []string{"writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/pypi", "writ/internal/reference",
+var forTests = []string{"writ/internal/freeze", "writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/pypi", "writ/internal/reference",
 	"writ/internal/scrub/scrubtest", "writ/internal/system"}
 
 // sole has a library and the only packages that may import it.

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"writ/internal/freeze"
 )
 
 const harnessPolicy = "0c0ffee0-0000-4000-8000-00000000000a"
@@ -260,7 +262,7 @@ func TestHarness_Decides(t *testing.T) {
 func TestHarness_Fails(t *testing.T) {
 	eachHarness(t, func(t *testing.T, harness string) {
 		s := newSite(t, harness, "--timeout", "500ms")
-		must(t, s.server.Process.Signal(syscall.SIGSTOP))
+		freeze.Process(t, s.server.Process)
 		heard := s.session(touch("slow"))
 		if s.made("slow") || !strings.Contains(heard[0], "could not decide") {
 			t.Errorf("a server that stands still: made = %t, the model heard %q", s.made("slow"), heard)

@@ -20,6 +20,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"writ/internal/freeze"
 )
 
 // filesMCP is an MCP server that makes files, as a program of its own.
@@ -234,7 +236,7 @@ func TestMCP_Fails(t *testing.T) {
 	t.Parallel()
 	g := newGatewayed(t, "--timeout", "1s")
 	g.check("a", g.touch("a"), "ok ", true)
-	must(t, g.server.Process.Signal(syscall.SIGSTOP))
+	freeze.Process(t, g.server.Process)
 	g.check("slow", g.touch("slow"), "-32603 writ could not decide: ", false)
 	midway := make(chan string)
 	go func() { midway <- g.touch("midway") }()

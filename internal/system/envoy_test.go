@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/examples"
+	"writ/internal/freeze"
 	"writ/storage/datadir"
 )
 
@@ -197,7 +198,7 @@ func TestEnvoy(t *testing.T) {
 		p.want(t, http.StatusForbidden, "POST", "/orders", "x-writ-approval: "+refused.approval)
 	})
 	t.Run("without writ nothing passes", func(t *testing.T) {
-		must(t, p.writ.cmd.Process.Signal(syscall.SIGSTOP))
+		freeze.Process(t, p.writ.cmd.Process)
 		p.want(t, http.StatusForbidden, "GET", "/goods")
 		must(t, p.writ.cmd.Process.Signal(syscall.SIGCONT))
 		p.writ.kill(t)

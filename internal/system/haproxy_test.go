@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"writ/internal/freeze"
 )
 
 // tenth divides every timeout in an HAProxy configuration by ten, so that tests are short.
@@ -68,7 +70,7 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 	problem("half a request", answer{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type"), body: string(body)},
 		errors.Join(err, resp.Body.Close()), http.StatusRequestTimeout)
 
-	must(t, writ.cmd.Process.Signal(syscall.SIGSTOP))
+	freeze.Process(t, writ.cmd.Process)
 	in := newIntent("bot", "deploy", "k8s/staging/web")
 	got, err := c.evaluate(api, in)
 	problem("an evaluation by frozen replicas", got, err, http.StatusGatewayTimeout)
@@ -107,7 +109,7 @@ func TestCluster_AFrozenReplicaHoldsNoEvaluation(t *testing.T) {
 	c := startTopology(t)
 	answers := make([]answer, 64)
 	ids := make([]intent, len(answers))
-	must(t, c.writs[0].cmd.Process.Signal(syscall.SIGSTOP))
+	freeze.Process(t, c.writs[0].cmd.Process)
 	together(len(answers), func(i int) {
 		ids[i] = newIntent("bot", "deploy", "k8s/staging/web")
 		got, err := newSender(t, c.token, 1).evaluate(c.api, ids[i])

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"writ/internal/freeze"
 )
 
 // killSwitchOverReplicas sets and resets a kill switch at two replicas in turn, under load on both.
@@ -112,7 +114,7 @@ func flipBesideFrozen(t *testing.T, c *cluster, f *flip) {
 			defer mu.Unlock()
 			return len(answers) > 4*busy
 		})
-		must(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
+		freeze.Process(t, frozen.cmd.Process)
 		late := make([]intent, waiting)
 		lateAnswers, errs := make([]answer, waiting), make([]error, waiting)
 		var taken sync.WaitGroup

@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"writ/internal/freeze"
 )
 
 // oneLeads checks that exactly one replica does the shared background work. If that replica is
@@ -28,7 +30,7 @@ func oneLeads(t *testing.T, c *cluster) {
 	p := c.replicas[frozen]
 	given := func() float64 { return value(t, c.replicas[1-frozen], "writ_mongodb_replicas_given_up_total") }
 	before := given()
-	must(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	freeze.Process(t, p.cmd.Process)
 	waitFor(t, "the other to give up the one that is frozen, and to lead", func() bool { return given() > before && c.leads(t, 1-frozen) })
 	must(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	select {
