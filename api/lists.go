@@ -134,7 +134,7 @@ func missingList(err error) error {
 
 // listsOf returns the lists to which the rules refer. A missing list is an error.
 func (s *Server) listsOf(r *request, rules ...*engine.CompiledRule) (condition.Lists, error) {
-	names := engine.ListNames(rules...)
+	names := engine.ListNames((*engine.CompiledRule).Lists, rules...)
 	if len(names) == 0 {
 		return nil, nil
 	}

@@ -189,12 +189,12 @@ func (c *CompiledRule) Documents() []string {
 }
 
 // ListNames returns the names of the lists that the rules use, sorted, each once.
-func (rs *RuleSet) ListNames() []string { return ListNames(rs.rules...) }
+func (rs *RuleSet) ListNames() []string { return ListNames((*CompiledRule).Lists, rs.rules...) }
 
-// ListNames returns the names of the lists that rules use, sorted, each once.
-func ListNames(rules ...*CompiledRule) (names []string) {
+// ListNames returns the names that of returns of rules, sorted, each once.
+func ListNames(of func(*CompiledRule) []string, rules ...*CompiledRule) (names []string) {
 	for _, r := range rules {
-		names = append(names, r.Lists()...)
+		names = append(names, of(r)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

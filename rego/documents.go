@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -253,10 +252,6 @@ func writeDocuments(pkg string, set *engine.RuleSet) ([]File, error) {
 }
 
 // documentsRead returns the names of the lists that the rules read as documents, sorted.
-func documentsRead(set *engine.RuleSet) (names []string) {
-	for _, r := range set.Rules() {
-		names = append(names, r.Documents()...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+func documentsRead(set *engine.RuleSet) []string {
+	return engine.ListNames((*engine.CompiledRule).Documents, set.Rules()...)
 }

@@ -97,12 +97,8 @@ func inputOfLists(names []string) string {
 // writeLists writes the lists that the rules use as one file of package pkg. It returns no file if
 // the rules use no list.
 func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
-	var names []string
-	for _, r := range set.Rules() {
-		names = append(names, r.Texts()...)
-	}
-	slices.Sort(names)
-	if names = slices.Compact(names); len(names) == 0 {
+	names := engine.ListNames((*engine.CompiledRule).Texts, set.Rules()...)
+	if len(names) == 0 {
 		return nil, nil
 	}
 	var b strings.Builder
