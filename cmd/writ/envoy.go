@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"writ/plugs/envoy"
 )
@@ -35,14 +33,11 @@ func (n *node) serveEnvoy(ctx context.Context, c *serveCmd) error {
 	if f.Addr == "" {
 		return nil
 	}
-	settings := envoy.Settings{URL: n.url(), PolicyID: f.PolicyID, AgentID: f.AgentID, Log: n.log}
-	if f.APIKeyFile != "" {
-		key, err := os.ReadFile(f.APIKeyFile)
-		if err != nil {
-			return fmt.Errorf("--ext-authz-api-key-file: %w", err)
-		}
-		settings.APIKey = strings.TrimSpace(string(key))
+	key, err := secretIn("--ext-authz-api-key-file", f.APIKeyFile)
+	if err != nil {
+		return err
 	}
+	settings := envoy.Settings{URL: n.url(), APIKey: key, PolicyID: f.PolicyID, AgentID: f.AgentID, Log: n.log}
 	s, err := envoy.Listen(ctx, f.Addr, envoy.TLS{Cert: f.Cert, Key: f.Key, ClientCA: f.ClientCA}, envoy.New(settings))
 	if err != nil {
 		return fmt.Errorf("--ext-authz: %w", err)

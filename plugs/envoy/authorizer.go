@@ -96,11 +96,23 @@ const (
 
 // Check implements [authv3.AuthorizationServer].
 func (a *Authorizer) Check(ctx context.Context, check *authv3.CheckRequest) (*authv3.CheckResponse, error) {
-	d, err := a.decide(ctx, check.GetAttributes())
+	at := check.GetAttributes()
+	client, in, err := a.asker(ctx, at.GetContextExtensions())
+	var r request
+	if err == nil {
+		r, err = read(at.GetRequest().GetHttp(), at.GetContextExtensions()[extServer], in)
+	}
+	if err == nil && r.passes {
+		return allow(writ.Decision{}), nil
+	}
+	var d writ.Decision
+	if err == nil {
+		d, err = decide(ctx, client, r)
+	}
 	var denied *writ.Denied
 	var held *writ.Held
 	switch {
-	case err == nil && d.Allowed(), errors.Is(err, errPasses):
+	case err == nil && d.Allowed():
 		return allow(d), nil
 	case errors.As(err, &held):
 		return hold(held.Decision), nil
@@ -111,56 +123,47 @@ func (a *Authorizer) Check(ctx context.Context, check *authv3.CheckRequest) (*au
 	return undecided(err), nil
 }
 
-// errPasses says that a message needs no decision.
-var errPasses = errors.New("the message passes")
-
 // mistake is the error of a request that is no intent.
 type mistake struct{ field, why string }
 
 func (m *mistake) Error() string { return m.field + ": " + m.why }
 
-// decide returns the allow for a request. Otherwise it returns an error of [writ.Client.Require].
-func (a *Authorizer) decide(ctx context.Context, at *authv3.AttributeContext) (writ.Decision, error) {
-	ext := at.GetContextExtensions()
-	key := cmp.Or(ext[extKey], a.settings.APIKey)
-	if key == "" {
-		return writ.Decision{}, &mistake{extKey, "neither the route nor the settings have it"}
-	}
-	client, err := a.with(key)
-	if err != nil {
-		return writ.Decision{}, err
-	}
+// asker returns the client that asks about requests of a route, and a new intent with its policy and agent.
+func (a *Authorizer) asker(ctx context.Context, ext map[string]string) (*caller, writ.Intent, error) {
 	in := writ.Intent{
 		IntentID: uuid.NewString(),
 		PolicyID: cmp.Or(ext[extPolicy], a.settings.PolicyID), AgentID: cmp.Or(ext[extAgent], a.settings.AgentID),
 	}
+	key := cmp.Or(ext[extKey], a.settings.APIKey)
+	if key == "" {
+		return nil, in, &mistake{extKey, "neither the route nor the settings have it"}
+	}
+	client, err := a.with(key)
+	if err != nil {
+		return nil, in, err
+	}
 	if in.PolicyID == "" || in.AgentID == "" {
 		bound, err := client.binding(ctx)
 		if err != nil {
-			return writ.Decision{}, err
+			return nil, in, err
 		}
 		in.PolicyID, in.AgentID = cmp.Or(in.PolicyID, bound.PolicyID), cmp.Or(in.AgentID, bound.AgentID)
 	}
 	switch {
 	case in.PolicyID == "":
-		return writ.Decision{}, &mistake{extPolicy, "neither the route, the settings nor the key says it"}
+		return nil, in, &mistake{extPolicy, "neither the route, the settings nor the key says it"}
 	case in.AgentID == "" || strings.Contains(in.AgentID, "*"):
-		return writ.Decision{}, &mistake{extAgent, "neither the route, the settings nor the key names one agent"}
+		return nil, in, &mistake{extAgent, "neither the route, the settings nor the key names one agent"}
 	}
-	r, err := read(at.GetRequest().GetHttp())
-	if err != nil {
-		return writ.Decision{}, err
-	}
-	in.ActionType, in.Resource = "http_"+strings.ToLower(r.method), r.url
-	if server := ext[extServer]; server != "" && r.method == http.MethodPost {
-		if decided, err := call(server, at.GetRequest().GetHttp(), r.headers, &in); err != nil || !decided {
-			return writ.Decision{}, cmp.Or(err, errPasses)
-		}
-	}
+	return client, in, nil
+}
+
+// decide returns the allow for a request. Otherwise it returns an error of [writ.Client.Require].
+func decide(ctx context.Context, client *caller, r request) (writ.Decision, error) {
 	if r.approval == "" {
-		return client.Require(ctx, in)
+		return client.Require(ctx, r.intent)
 	}
-	return redeem(ctx, client, in, r.approval)
+	return redeem(ctx, client, r.intent, r.approval)
 }
 
 // redeem asks for the decision about an intent that was held, under its approval.
@@ -180,42 +183,50 @@ func redeem(ctx context.Context, client *caller, in writ.Intent, approval string
 	return d, err
 }
 
-// request is what a decision needs of a request.
+// request is a request as an intent.
 type request struct {
-	method, url, approval string
-	headers               map[string]string
+	intent   writ.Intent
+	approval string // that it redeems, or empty
+	passes   bool   // needs no decision
 }
 
-// read reads a request as Envoy sends it on.
-func read(h *authv3.AttributeContext_HttpRequest) (request, error) {
+// read reads a request as Envoy sends it on, into the intent in. A POST to an MCP server is read by its
+// body.
+func read(h *authv3.AttributeContext_HttpRequest, server string, in writ.Intent) (request, error) {
+	r := request{intent: in}
 	path := h.GetPath()
 	headers, err := headersOf(h)
 	if err != nil {
-		return request{}, err
+		return r, err
 	}
-	r := request{method: h.GetMethod(), headers: headers}
 	if raw, ok := headers[":path"]; ok {
 		path = raw // not mended
 	}
 	switch {
-	case r.method == "":
-		return request{}, &mistake{"method", "is missing"}
+	case h.GetMethod() == "":
+		return r, &mistake{"method", "is missing"}
 	case h.GetScheme() != "http" && h.GetScheme() != "https":
-		return request{}, &mistake{"scheme", "want http or https"}
+		return r, &mistake{"scheme", "want http or https"}
 	case h.GetHost() == "":
-		return request{}, &mistake{"host", "is missing"}
+		return r, &mistake{"host", "is missing"}
 	case !strings.HasPrefix(path, "/"):
-		return request{}, &mistake{"path", "want one that begins with a slash"}
+		return r, &mistake{"path", "want one that begins with a slash"}
 	case !utf8.ValidString(path):
-		return request{}, &mistake{"path", "want UTF-8"}
+		return r, &mistake{"path", "want UTF-8"}
 	}
-	r.url = h.GetScheme() + "://" + h.GetHost() + path
 	if id, ok := headers[headerApproval]; ok {
 		parsed, err := uuid.Parse(id)
 		if err != nil || len(id) != len(parsed.String()) {
-			return request{}, &mistake{headerApproval, "want the id of one approval"}
+			return r, &mistake{headerApproval, "want the id of one approval"}
 		}
 		r.approval = parsed.String()
+	}
+	r.intent.ActionType = "http_" + strings.ToLower(h.GetMethod())
+	r.intent.Resource = h.GetScheme() + "://" + h.GetHost() + path
+	if server != "" && h.GetMethod() == http.MethodPost {
+		decided, err := call(server, h, headers, &r.intent)
+		r.passes = err == nil && !decided
+		return r, err
 	}
 	return r, nil
 }
