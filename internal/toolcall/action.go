@@ -33,6 +33,12 @@ var known = map[string]string{
 // paths are the arguments that name a file, in order.
 var paths = []string{"file_path", "path", "notebook_path", "absolute_path", "dir_path"}
 
+// ServerAction returns the type of the action that asks an MCP server by a method. No tool's name has a colon.
+func ServerAction(server, method string) string { return "mcp." + server + ":" + method }
+
+// PromptResource returns the resource of a prompt of an MCP server.
+func PromptResource(server, name string) string { return "mcp/" + server + "/prompts/" + name }
+
 // ActionType returns the type of the call's action.
 func (c Call) ActionType() string {
 	switch {

@@ -63,15 +63,16 @@ func call(
 	if err != nil {
 		return false, err
 	}
-	in.ActionType = "mcp." + server + ":" + method // no tool's name has a colon
+	in.ActionType = toolcall.ServerAction(server, method)
 	switch method {
 	case "tools/call":
 		return true, ofTool(server, params, in)
 	case "resources/read":
 		in.Resource, err = text("params.uri", params["uri"])
 	case "prompts/get":
-		in.Resource, err = text("params.name", params["name"])
-		in.Resource = "mcp/" + server + "/prompts/" + in.Resource
+		var name string
+		name, err = text("params.name", params["name"])
+		in.Resource = toolcall.PromptResource(server, name)
 	default:
 		return false, &mistake{"method", "writ does not pass " + strconv.Quote(method) + " on"}
 	}

@@ -215,8 +215,8 @@ func (g *Gateway) ask(ctx context.Context, req mcp.Request, method, resource str
 	if err != nil {
 		return fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
-	// No tool's name has a colon.
-	in := writ.Intent{ActionType: "mcp." + g.config.Server + ":" + method, Resource: resource, Metadata: facts}
+	action := toolcall.ServerAction(g.config.Server, method)
+	in := writ.Intent{ActionType: action, Resource: resource, Metadata: facts}
 	return g.decide(ctx, req, call, []writ.Intent{in})
 }
 
@@ -238,7 +238,7 @@ func (g *Gateway) readResource(
 func (g *Gateway) getPrompt(
 	ctx context.Context, req mcp.Request, p *mcp.GetPromptParams,
 ) (*mcp.GetPromptResult, error) {
-	if err := g.ask(ctx, req, "prompts/get", g.name("prompts", p.Name), p.Arguments); err != nil {
+	if err := g.ask(ctx, req, "prompts/get", toolcall.PromptResource(g.config.Server, p.Name), p.Arguments); err != nil {
 		return nil, err
 	}
 	res, err := g.behind.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments})
@@ -248,11 +248,6 @@ func (g *Gateway) getPrompt(
 	whole := wholePrompt
 	whole.Meta, whole.Description, whole.Messages = res.Meta, res.Description, res.Messages
 	return &whole, nil
-}
-
-// name returns the resource of what has no address.
-func (g *Gateway) name(kind, name string) string {
-	return strings.Join([]string{"mcp", g.config.Server, kind, name}, "/")
 }
 
 func (g *Gateway) complete(
@@ -272,7 +267,7 @@ func (g *Gateway) complete(
 	}
 	resource := p.Ref.URI
 	if resource == "" {
-		resource = g.name("prompts", p.Ref.Name)
+		resource = toolcall.PromptResource(g.config.Server, p.Ref.Name)
 	}
 	if err := g.ask(ctx, req, "completion/complete", resource, args); err != nil {
 		return nil, err
