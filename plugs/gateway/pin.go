@@ -9,11 +9,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/diff"
+
+	"writ/plugs/plug"
 )
 
 // pin is the file of pinned tools: their definitions as the server gave them. A server
@@ -74,18 +75,10 @@ func writePin(name, server string, found map[string]*tool, replace bool) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".pin-") // 0600
-	if err != nil {
+	if err := plug.WriteFile(name, append(data, '\n'), 0o600, replace); err != nil {
 		return fmt.Errorf("--pin: %w", err)
 	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		if replace {
-			return os.Rename(f.Name(), name)
-		}
-		err = os.Link(f.Name(), name)
-	}
-	return errors.Join(err, os.Remove(f.Name()))
+	return nil
 }
 
 // pinned says in t why a tool is held, and returns the definition that clients see: the pinned one, or

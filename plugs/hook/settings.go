@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"writ/internal/toolcall"
+	"writ/plugs/plug"
 )
 
 // Installation is a hook as a harness's settings have it.
@@ -163,18 +164,7 @@ func (c Change) Write() error {
 	if info, err := os.Stat(at); err == nil {
 		mode = info.Mode().Perm()
 	}
-	f, err := os.CreateTemp(filepath.Dir(at), ".writ-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(c.After)
-	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
-		err = os.Rename(f.Name(), at)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return plug.WriteFile(at, c.After, mode, true)
 }
 
 // Plan returns how the installation changes the settings. Everything else in them stays.

@@ -76,7 +76,7 @@ func (st State) sweep(now time.Time) error {
 
 // ours reports whether a file is one of a plug's.
 func ours(name string) bool {
-	for _, prefix := range []string{"held-", "taken-", "call-", "new-"} {
+	for _, prefix := range []string{"held-", "taken-", "call-", newFile} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -93,25 +93,10 @@ func remove(path string) error {
 
 // Put writes a file. Unless it may replace one, a file of that name is an error, fs.ErrExist.
 func (st State) Put(name string, data []byte, replace bool) error {
-	f, err := os.CreateTemp(string(st), "new-") // 0600
-	if err != nil {
+	if err := WriteFile(st.Path(name), data, 0o600, replace); err != nil {
 		return fmt.Errorf("--state: %w", err)
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		if replace {
-			err = os.Rename(f.Name(), st.Path(name))
-		} else {
-			err = os.Link(f.Name(), st.Path(name))
-		}
-	}
-	if err == nil && replace {
-		return nil
-	}
-	if gone := remove(f.Name()); err == nil {
-		return gone
-	}
-	return fmt.Errorf("--state: %w", err)
+	return nil
 }
 
 // held returns the held call under key, or nil.
