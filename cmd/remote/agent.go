@@ -23,15 +23,9 @@ func Agents(ctx context.Context, call workspace.Call) ([]jsontext.Value, error) 
 
 // PrintAgents prints agents as a table.
 func PrintAgents(w io.Writer, items []jsontext.Value) error {
-	rows := make([][]string, len(items))
-	for i, item := range items {
-		var a engine.Agent
-		if err := decode(item, &a); err != nil {
-			return err
-		}
-		rows[i] = []string{agentName(a), string(a.Status), a.Name, Time(a.UpdatedAt), a.ID}
-	}
-	return Table(w, []string{"AGENT", "STATUS", "NAME", "UPDATED", "ID"}, rows)
+	return table(w, []string{"AGENT", "STATUS", "NAME", "UPDATED", "ID"}, items, func(a engine.Agent) []string {
+		return []string{agentName(a), string(a.Status), a.Name, Time(a.UpdatedAt), a.ID}
+	})
 }
 
 // agentName is the name by which intents name an agent.

@@ -61,15 +61,10 @@ func Approvals(ctx context.Context, call workspace.Call, status string, n int) (
 // PrintApprovals returns what prints approvals as a table, with the time left from now.
 func PrintApprovals(now time.Time) func(io.Writer, []jsontext.Value) error {
 	return func(w io.Writer, items []jsontext.Value) error {
-		rows := make([][]string, len(items))
-		for i, item := range items {
-			var a approval
-			if err := decode(item, &a); err != nil {
-				return err
-			}
-			rows[i] = []string{a.ID, a.Status, a.left(now), a.AgentID, a.ActionType, a.Resource, Cost(a.Cost)}
-		}
-		return Table(w, []string{"APPROVAL", "STATUS", "LEFT", "AGENT", "ACTION", "RESOURCE", "COST"}, rows)
+		columns := []string{"APPROVAL", "STATUS", "LEFT", "AGENT", "ACTION", "RESOURCE", "COST"}
+		return table(w, columns, items, func(a approval) []string {
+			return []string{a.ID, a.Status, a.left(now), a.AgentID, a.ActionType, a.Resource, Cost(a.Cost)}
+		})
 	}
 }
 

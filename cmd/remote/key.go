@@ -24,22 +24,19 @@ func Keys(ctx context.Context, call workspace.Call) ([]jsontext.Value, error) {
 
 // PrintKeys prints API keys as a table.
 func PrintKeys(w io.Writer, items []jsontext.Value) error {
-	rows := make([][]string, len(items))
-	for i, item := range items {
-		var k struct {
-			ID        string    `json:"id"`
-			Name      string    `json:"name"`
-			Scopes    []string  `json:"scopes"`
-			AgentID   string    `json:"agent_id"`
-			CreatedAt time.Time `json:"createdAt"`
-			ExpiresAt time.Time `json:"expiresAt"`
-		}
-		if err := decode(item, &k); err != nil {
-			return err
-		}
-		rows[i] = []string{k.ID, k.Name, k.AgentID, Time(k.CreatedAt), Time(k.ExpiresAt), strings.Join(k.Scopes, " ")}
-	}
-	return Table(w, []string{"KEY", "NAME", "BOUND TO", "MADE", "EXPIRES", "SCOPES"}, rows)
+	return table(w, []string{"KEY", "NAME", "BOUND TO", "MADE", "EXPIRES", "SCOPES"}, items, func(k key) []string {
+		return []string{k.ID, k.Name, k.AgentID, Time(k.CreatedAt), Time(k.ExpiresAt), strings.Join(k.Scopes, " ")}
+	})
+}
+
+// key is an API key as a server shows it.
+type key struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Scopes    []string  `json:"scopes"`
+	AgentID   string    `json:"agent_id"`
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"`
 }
 
 // NewKey is an API key to make.

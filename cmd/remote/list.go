@@ -11,10 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/authoring/workspace"
+	"writ/storage"
 )
-
-// maxPage is the largest page that the API allows, in items.
-const maxPage = 500
 
 var errEnough = errors.New("there are enough")
 
@@ -22,7 +20,7 @@ var errEnough = errors.New("there are enough")
 func List(
 	ctx context.Context, call workspace.Call, path string, filter url.Values, n int,
 ) (items []jsontext.Value, more bool, err error) {
-	query := url.Values{"limit": {strconv.Itoa(min(n+1, maxPage))}}
+	query := url.Values{"limit": {strconv.Itoa(min(n+1, storage.MaxPage))}}
 	for name, values := range filter {
 		query[name] = values
 	}

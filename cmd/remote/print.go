@@ -35,6 +35,19 @@ func Table(w io.Writer, columns []string, rows [][]string) error {
 	return t.Flush() //nolint:wrapcheck // of the standard output
 }
 
+// table decodes items, and prints a row of each below the names of the columns.
+func table[T any](w io.Writer, columns []string, items []jsontext.Value, row func(T) []string) error {
+	rows := make([][]string, len(items))
+	for i, item := range items {
+		var v T
+		if err := decode(item, &v); err != nil {
+			return err
+		}
+		rows[i] = row(v)
+	}
+	return Table(w, columns, rows)
+}
+
 func cell(text string) string {
 	text = printable.Text(text)
 	if text == "" {

@@ -13,6 +13,8 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/storage/datadir"
 )
 
 // Profile is a server and the credential that it gets. No other server gets the credential.
@@ -66,25 +68,10 @@ func (all Profiles) Save(name string) error {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
 	}
 	if err == nil {
-		err = replace(name, append(data, '\n'))
+		err = datadir.WriteFile(name, append(data, '\n'), os.Rename)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the profiles: %w", err)
-	}
-	return nil
-}
-
-func replace(name string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".profiles-") // 0600
-	if err != nil {
-		return err //nolint:wrapcheck // Save says what failed
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"writ/authoring/workspace"
 	"writ/engine"
+	"writ/storage"
 )
 
 // Credential is what a credential may do.
@@ -45,7 +46,7 @@ type Status struct {
 	URL        string           `json:"url"`
 	Credential Credential       `json:"credential"`
 	Decisions  map[string]int64 `json:"decisions_24h,omitzero"`
-	Waiting    *int             `json:"approvals_waiting,omitzero"` // up to maxPage
+	Waiting    *int             `json:"approvals_waiting,omitzero"` // up to storage.MaxPage
 	// Organization says whether everything is stopped.
 	Organization *organizationStatus `json:"organization,omitzero"`
 	Disabled     []string            `json:"agents_disabled,omitzero"`
@@ -97,7 +98,7 @@ func (s *Status) decisions(ctx context.Context, call workspace.Call, now time.Ti
 }
 
 func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
-	items, _, err := List(ctx, call, "/v1/approvals", url.Values{"status": {"pending"}}, maxPage)
+	items, _, err := List(ctx, call, "/v1/approvals", url.Values{"status": {"pending"}}, storage.MaxPage)
 	if n := len(items); err == nil {
 		s.Waiting = &n
 	}
@@ -150,7 +151,7 @@ func (s Status) Print(w io.Writer) error {
 	}
 	if s.Waiting != nil {
 		more := ""
-		if *s.Waiting == maxPage {
+		if *s.Waiting == storage.MaxPage {
 			more = " or more"
 		}
 		pairs = append(pairs, "approvals", fmt.Sprintf("%d%s waiting", *s.Waiting, more))

@@ -16,6 +16,7 @@ import (
 
 	"writ/authoring/workspace"
 	"writ/internal/printable"
+	"writ/storage"
 )
 
 // Tail prints decisions, the newest last.
@@ -86,7 +87,7 @@ const maxEvent = 8 << 20
 // Follow prints the last n decisions, and then each one as it is made, until ctx ends. It connects again after
 // a lost connection, and prints what it has missed.
 func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call workspace.Call, n int) error {
-	if err := t.list(ctx, call, n, max(n, maxPage)); err != nil {
+	if err := t.list(ctx, call, n, max(n, storage.MaxPage)); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -112,7 +113,7 @@ func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call worksp
 			}
 			// The stream begins when it is opened. What was decided since the list was read, another list has.
 			if resp.Request.Header.Get("Last-Event-ID") == "" {
-				return t.list(ctx, call, maxPage, maxPage)
+				return t.list(ctx, call, storage.MaxPage, storage.MaxPage)
 			}
 			return nil
 		},

@@ -125,7 +125,7 @@ func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, rec
 	if err != nil {
 		return nil, receipt.Keys{}, err
 	}
-	return s, trusted, writeFile(d.SigningKey(), pem, place)
+	return s, trusted, WriteFile(d.SigningKey(), pem, place)
 }
 
 // TrustKey is [Dir.Trust] for one key.
@@ -141,7 +141,7 @@ func (d Dir) TrustKey(pub ed25519.PublicKey) (receipt.Keys, error) {
 func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
 	data, err := os.ReadFile(d.JWKS())
 	if errors.Is(err, fs.ErrNotExist) {
-		return keys, writeFile(d.JWKS(), keys.JWKS(), os.Rename)
+		return keys, WriteFile(d.JWKS(), keys.JWKS(), os.Rename)
 	}
 	if err != nil {
 		return receipt.Keys{}, fmt.Errorf("reading the trusted keys: %w", err)
@@ -154,7 +154,7 @@ func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
 	if len(all.IDs()) == len(known.IDs()) {
 		return known, nil
 	}
-	return all, writeFile(d.JWKS(), all.JWKS(), os.Rename)
+	return all, WriteFile(d.JWKS(), all.JWKS(), os.Rename)
 }
 
 // Secret returns the secret of operator tokens in the named file. If name is empty, it returns
@@ -205,7 +205,7 @@ func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 		}
 		secret := make([]byte, 32)
 		rand.Read(secret) // never fails: an error would crash the process
-		err := writeFile(own, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
+		err := WriteFile(own, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -217,10 +217,10 @@ func (d Dir) readOrMake(what, name, own string) ([]byte, error) {
 	return data, nil
 }
 
-// writeFile writes a file that only its owner can read. The file is durable, and it is written
+// WriteFile writes a file that only its owner can read. The file is durable, and it is written
 // completely or not at all. place moves the written file to its name. os.Rename as place replaces
 // an existing file. os.Link as place fails with fs.ErrExist if the file exists.
-func writeFile(name string, data []byte, place func(from, to string) error) error {
+func WriteFile(name string, data []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
