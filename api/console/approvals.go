@@ -1,30 +1,50 @@
 package console
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
 // maxPages bounds the pages that the console reads to show what waits, oldest first.
 const maxPages = 10
 
-// all reads pages of a list until it ends, at most [maxPages].
+// all reads pages of a list until it ends, at most [maxPages]. Some lists are plain arrays, whose next
+// page is in a header.
 func all[T any](v *visit, path string, q url.Values) (items []T, more bool, err error) {
 	q.Set("limit", "100")
 	for range maxPages {
-		var page list[T]
-		if err := v.get(with(path, q), &page); err != nil {
+		var text []byte
+		header, err := v.exchange(http.MethodGet, with(path, q), nil, &text)
+		if err != nil {
 			return nil, false, err
 		}
+		var page list[T]
+		if err := page.read(text); err != nil {
+			return nil, false, fmt.Errorf("decoding the list of %s: %w", path, err)
+		}
 		items = append(items, page.Data...)
-		if page.More() == "" {
+		next := cmp.Or(page.More(), nextCursor(header))
+		if next == "" {
 			return items, false, nil
 		}
-		q.Set("cursor", page.More())
+		q.Set("cursor", next)
 	}
 	return items, true, nil
+}
+
+// nextCursor returns the cursor in a Link header, which a list has that is a plain array.
+func nextCursor(h http.Header) string {
+	target, rel, _ := strings.Cut(strings.TrimPrefix(h.Get("Link"), "<"), ">")
+	to, err := url.Parse(target)
+	if err != nil || !strings.Contains(rel, `rel="next"`) {
+		return ""
+	}
+	return to.Query().Get("cursor")
 }
 
 func (v *visit) approvals() error {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -72,6 +73,14 @@ func (r *row) Why() string {
 type list[T any] struct {
 	Data []T     `json:"data"`
 	Next *string `json:"next_cursor"`
+}
+
+// read decodes a page, which may be a plain array.
+func (l *list[T]) read(text []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return json.Unmarshal(text, &l.Data)
+	}
+	return json.Unmarshal(text, l)
 }
 
 // More returns the cursor of the next page, or nothing.

@@ -24,31 +24,8 @@ type token struct {
 
 // tokens reads every key.
 func (v *visit) tokens() (found []*token, err error) {
-	q := url.Values{"limit": {"100"}}
-	for range maxPages {
-		var some []*token
-		header, err := v.exchange(http.MethodGet, with(under("tokens"), q), nil, &some)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
-		at := nextCursor(header)
-		if at == "" {
-			break
-		}
-		q.Set("cursor", at)
-	}
-	return found, nil
-}
-
-// nextCursor returns the cursor in a Link header, which a list has that is a plain array.
-func nextCursor(h http.Header) string {
-	target, rel, _ := strings.Cut(strings.TrimPrefix(h.Get("Link"), "<"), ">")
-	to, err := url.Parse(target)
-	if err != nil || !strings.Contains(rel, `rel="next"`) {
-		return ""
-	}
-	return to.Query().Get("cursor")
+	found, _, err = all[*token](v, under("tokens"), url.Values{})
+	return found, err
 }
 
 func (v *visit) keys() error {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"time"
 )
@@ -62,19 +61,10 @@ func (v *visit) rules() error {
 		Counts       string // why there are no counts
 		LeftOutCount bool
 	}{}
-	q := url.Values{"limit": {"100"}}
-	for range maxPages {
-		var some []*rule
-		header, err := v.exchange(http.MethodGet, with(under("rules"), q), nil, &some)
-		if body.Lacks, err = lacks(err); err != nil {
-			return err
-		}
-		body.Rules = append(body.Rules, some...)
-		at := nextCursor(header)
-		if at == "" {
-			break
-		}
-		q.Set("cursor", at)
+	var err error
+	body.Rules, _, err = all[*rule](v, under("rules"), url.Values{})
+	if body.Lacks, err = lacks(err); err != nil {
+		return err
 	}
 	counts, err := v.counts("rule_id", "1d", 7*24*time.Hour)
 	if err != nil {
