@@ -18,29 +18,34 @@ import (
 // of the handle that imports or removes them. The count of an hour is the sum of all rows of the hour and
 // of the heads that are not counted.
 
-// countsOf returns the counts of records, each record n times.
-func countsOf(records []*storage.Record, n int64) (counts []hourCount) {
-	type name struct {
-		org   string
-		by    storage.CountedBy
-		value string
-		day   storage.Day
-		hour  int
-	}
-	index := make(map[name]int)
-	for _, r := range records {
-		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-			of := name{r.OrganizationID, by, value, day, hour}
-			i, ok := index[of]
-			if !ok {
-				i, index[of] = len(counts), len(counts)
-				id := countID{Org: of.org, By: int32(by), Day: day, Value: value}
-				counts = append(counts, hourCount{ID: id, Hour: int32(hour)}) //nolint:gosec // an hour fits
-			}
-			counts[i].N += n
-		})
+// hourKey is the identity of an hourCount.
+type hourKey struct {
+	org, value string
+	by         storage.CountedBy
+	day        storage.Day
+	hour       int32
+}
+
+// hourSums adds up hourCounts.
+type hourSums map[hourKey]int64
+
+func (s hourSums) counts() []hourCount {
+	counts := make([]hourCount, 0, len(s))
+	for k, n := range s {
+		counts = append(counts, hourCount{countID{Org: k.org, By: int32(k.by), Day: k.day, Value: k.value}, k.hour, n})
 	}
 	return counts
+}
+
+// countsOf returns the counts of records, each record n times.
+func countsOf(records []*storage.Record, n int64) []hourCount {
+	sums := make(hourSums)
+	for _, r := range records {
+		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
+			sums[hourKey{r.OrganizationID, value, by, day, int32(hour)}] += n //nolint:gosec // an hour fits
+		})
+	}
+	return sums.counts()
 }
 
 // addCounts adds counts to the rows of a chain. ctx is in a transaction.
@@ -62,22 +67,14 @@ func (s *database) countRows() *mongo.Collection { return s.db.Collection(counts
 
 // countRecords moves the counts of heads of a chain to its rows. ctx is in a transaction.
 func (s *Store) countRecords(ctx context.Context, chain [16]byte, heads []headRow) error {
-	type name struct {
-		org, value string
-		by         int32
-		day        storage.Day
-		hour       int32
-	}
-	sums := make(map[name]int64)
+	sums := make(hourSums)
 	for i := range heads {
 		for _, t := range heads[i].Counts {
-			sums[name{t.ID.Org, t.ID.Value, t.ID.By, t.ID.Day, t.Hour}] += t.N
+			by := storage.CountedBy(t.ID.By) //nolint:gosec // as countsOf stored it
+			sums[hourKey{t.ID.Org, t.ID.Value, by, t.ID.Day, t.Hour}] += t.N
 		}
 	}
-	counts := make([]hourCount, 0, len(sums))
-	for of, n := range sums {
-		counts = append(counts, hourCount{countID{Org: of.org, By: of.by, Day: of.day, Value: of.value}, of.hour, n})
-	}
+	counts := sums.counts()
 	if err := s.addCounts(ctx, chain, counts); err != nil || len(counts) == 0 {
 		return err
 	}
