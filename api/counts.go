@@ -119,26 +119,16 @@ func (s *Server) counts(r *request) error {
 func (s *Server) countRows(r *request, of *rowsOf, t *tally) error {
 	f := storage.Filter{From: t.q.from, To: t.q.to}
 	of.narrow(&f)
-	page := storage.Page{Limit: storage.MaxPage}
-	for range maxReads {
-		records, next, err := s.store.ListRecords(r.ctx, r.who.org, f, page)
-		if err != nil {
-			return err
+	rest, err := s.readRows(r, of, f, storage.Page{Limit: storage.MaxPage}, func(rows []*storage.Record) (more int) {
+		for _, row := range rows {
+			t.count(row.CountedAs(t.q.by), row.DecidedAt, 1)
 		}
-		for _, row := range records {
-			if of.has(row) {
-				t.count(row.CountedAs(t.q.by), row.DecidedAt, 1)
-			}
-		}
-		if page.After = next; next == "" {
-			return nil
-		}
-		if s.decisions.Now().Sub(r.now) > maxReading {
-			break
-		}
-		r.slot.Yield()
+		return storage.MaxPage
+	})
+	if err == nil && rest != "" {
+		err = tooMany("the rows of the key's agents are read one after another")
 	}
-	return tooMany("the rows of the key's agents are read one after another")
+	return err
 }
 
 func tooMany(why string) error {

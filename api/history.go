@@ -28,21 +28,34 @@ func (s *Server) listAuthorizations(r *request) error {
 	}
 	of.narrow(&f)
 	var all []*storage.Record
+	next, err := s.readRows(r, of, f, page, func(records []*storage.Record) (more int) {
+		all = append(all, records...)
+		return page.Limit - len(all)
+	})
+	if err != nil {
+		return fmt.Errorf("listing authorizations: %w", err)
+	}
+	return list(r, all, next)
+}
+
+// readRows calls read with the rows that of has, from page on. read returns how many more it wants.
+// readRows ends with the list, or once a request has read as much as it may, and returns the cursor of
+// the rest.
+func (s *Server) readRows(
+	r *request, of *rowsOf, f storage.Filter, page storage.Page, read func([]*storage.Record) (more int),
+) (next string, err error) {
 	for range maxReads {
 		records, next, err := s.store.ListRecords(r.ctx, r.who.org, f, page)
 		if err != nil {
-			return fmt.Errorf("listing authorizations: %w", err)
+			return "", err
 		}
-		records = slices.DeleteFunc(records, func(row *storage.Record) bool { return !of.has(row) })
-		all = append(all, records...)
-		page.Limit -= len(records)
-		if page.After = next; next == "" || page.Limit == 0 ||
-			s.decisions.Now().Sub(r.now) > maxReading {
+		page.Limit = read(slices.DeleteFunc(records, func(row *storage.Record) bool { return !of.has(row) }))
+		if page.After = next; next == "" || page.Limit == 0 || s.decisions.Now().Sub(r.now) > maxReading {
 			break
 		}
 		r.slot.Yield()
 	}
-	return list(r, all, page.After)
+	return page.After, nil
 }
 
 // authorization returns one row of the history. A credential gets the row if it may read the whole
