@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"writ/internal/freeze"
 )
 
 // silence freezes the leading replica until another replica treats it as dead. A kill switch waits
@@ -23,8 +25,8 @@ func (f *fleet) silence(t *testing.T) {
 	t.Helper()
 	operator := newClient(t, f.shares.url, f.shares.token)
 	agent := operator.newAgent(t, "mute")
-	f.mute.signal(t, syscall.SIGSTOP)
-	defer f.mute.signal(t, syscall.SIGCONT)
+	freeze.Process(t, f.mute.cmd.Process)
+	defer f.mute.thaw(t)
 	allow, err := f.set.RefuseCommand(t.Context(), "aggregate", "writ.records")
 	must(t, err)
 	operator.setStatus(t, agent, "disabled")
@@ -147,9 +149,9 @@ func (f *fleet) freeze(t *testing.T, p *promServer) {
 	defer release()
 	for n := 0; n < 10 || n < 50 && !p.firing(t)["WritQueue"]; n++ {
 		time.Sleep(20 * time.Millisecond)
-		f.frozen.signal(t, syscall.SIGSTOP)
+		freeze.Process(t, f.frozen.cmd.Process)
 		time.Sleep(350 * time.Millisecond)
-		f.frozen.signal(t, syscall.SIGCONT)
+		f.frozen.thaw(t)
 	}
 }
 
@@ -179,9 +181,9 @@ func (f *fleet) overload(t *testing.T) {
 	waitFor(t, "a refusal for overload", refused.Load)
 }
 
-func (r *replica) signal(t *testing.T, sig syscall.Signal) {
+func (r *replica) thaw(t *testing.T) {
 	t.Helper()
-	must(t, r.cmd.Process.Signal(sig))
+	must(t, r.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // breakCore makes the external core fail until the breaker opens.

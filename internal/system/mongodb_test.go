@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"writ/internal/freeze"
 	"writ/storage/datadir"
 	"writ/storage/mongodb/mongotest"
 )
@@ -39,14 +40,10 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	register(t, a.url, token)
 	operator := newClient(t, a.url, token)
 	time.Sleep(4 * time.Second) // until each may treat the other as dead
-	signal := func(s syscall.Signal) {
-		t.Helper()
-		must(t, b.cmd.Process.Signal(s))
-	}
-	signal(syscall.SIGSTOP)
+	freeze.Process(t, b.cmd.Process)
 	agent := operator.newAgent(t, "bot")
 	operator.setStatus(t, agent, "disabled")
-	signal(syscall.SIGCONT)
+	must(t, b.cmd.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-b.done:
 	case <-time.After(patience):
