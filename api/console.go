@@ -61,8 +61,8 @@ func (s *Server) serveConsole(observed *routeMetrics) fiber.Handler {
 	}
 }
 
-// consolePage answers with a page. A request of nobody who is signed in is counted for its address. What
-// the others ask for is counted for their credential, at each endpoint.
+// consolePage answers with a page. A request of nobody who is signed in is counted for its address. Other
+// requests are counted for their credential, at each endpoint.
 func (s *Server) consolePage(fc *fasthttp.RequestCtx, b *scratch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -23,8 +23,8 @@ import (
 // dataLists is the reference to the documents.
 var dataLists = ast.DefaultRootRef.Append(keyLists)
 
-// ownsDataLists reports whether m is in a package at or below data.lists. What such a condition, which can
-// be older than documents, reads there is its own.
+// ownsDataLists reports whether m is in a package at or below data.lists. Such a condition can be older than
+// documents, and reads its own rules there.
 func ownsDataLists(m *ast.Module) bool { return m.Package.Path.HasPrefix(dataLists) }
 
 // readsDocuments reports whether m may read a document.
@@ -140,7 +140,7 @@ func parseValue(d *jsontext.Decoder) (*ast.Term, error) {
 	return nil, fmt.Errorf("a document has no %v", token.Kind())
 }
 
-// budget returns what an evaluation of c may take, with what it may read beside its input.
+// budget returns the budget of an evaluation of c, with the documents that it may read.
 func (c *sandboxed) budget(in *engine.RegoInput, work *condition.Work) *budget {
 	left := inSteps(work)
 	left.metadata = in.Intent.Metadata

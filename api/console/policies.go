@@ -94,7 +94,8 @@ func (v *visit) policy() error {
 	return v.show("policy", "Policy "+short(id), "Policies", body)
 }
 
-// compare returns the members of to, and how each differs from that of from. A nil from differs in nothing.
+// compare returns the members of to, and how each differs from the same member of from. A nil from differs in
+// nothing.
 func compare(from, to policyDoc) []member {
 	names := slices.Sorted(maps.Keys(to))
 	if from != nil {

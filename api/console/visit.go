@@ -72,7 +72,7 @@ func (c *Console) exchange(by Caller, method, path string, body []byte, out any)
 	return read(a, method+" "+path, out)
 }
 
-// read decodes an answer. One that is no success is a *problem.
+// read decodes an answer. An answer that is no success is a *problem.
 func read(a *Answer, what string, out any) (http.Header, error) {
 	defer a.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))

@@ -24,8 +24,8 @@ type Profile struct {
 	Key  string `json:"key"`
 }
 
-// Profiles are the profiles of a user, the one that was last logged in first. They are stored as a JSON
-// array in a file that the user alone can read.
+// Profiles are the profiles of a user. The last one to log in is the first. They are stored as a JSON array
+// in a file that the user alone can read.
 type Profiles []Profile
 
 // ProfilesFile returns the name of the user's file of profiles.
@@ -146,7 +146,7 @@ func ServerURL(text string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host) + strings.TrimRight(u.EscapedPath(), "/"), nil
 }
 
-// CheckKey returns what is wrong with a credential that a user has typed.
+// CheckKey returns an error if a user has typed a text that is no credential.
 func CheckKey(key string) error {
 	switch {
 	case key == "":

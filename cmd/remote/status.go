@@ -40,8 +40,8 @@ func Whoami(ctx context.Context, call workspace.Call) (c Credential, err error) 
 	return c, err
 }
 
-// Status is the state of an organization as far as a credential may see it. Unseen has what it may not see,
-// with the reason.
+// Status is the state of an organization as far as a credential may see it. Unseen has the reasons why parts
+// are missing, by their names.
 type Status struct {
 	URL        string           `json:"url"`
 	Credential Credential       `json:"credential"`

@@ -111,7 +111,7 @@ func (t *Tail) Follow(ctx context.Context, server workspace.Patient, call worksp
 				body, _ := io.ReadAll(io.LimitReader(resp.Body, maxEvent)) // what was read of it explains enough
 				return server.Explain(&workspace.AnswerError{Status: resp.StatusCode, Header: resp.Header, Body: body})
 			}
-			// The stream begins when it is opened. What was decided since the list was read, another list has.
+			// The stream begins when it is opened. Another list has the decisions since the first list.
 			if resp.Request.Header.Get("Last-Event-ID") == "" {
 				return t.list(ctx, call, storage.MaxPage, storage.MaxPage)
 			}

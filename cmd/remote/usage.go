@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// UsagePath is the path of what an organization has used of its plan.
+// UsagePath is the path of the meters of an organization's plan.
 const UsagePath = "/v1/usage/summary"
 
-// PrintUsage prints what an organization has used of its plan.
+// PrintUsage prints the meters of an organization's plan.
 func PrintUsage(w io.Writer, doc jsontext.Value) error {
 	var u struct {
 		Plan   string `json:"plan"`

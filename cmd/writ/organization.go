@@ -127,7 +127,7 @@ func profiles() (all remote.Profiles, name string, err error) {
 	return all, name, err
 }
 
-// Call implements [workspace.Call]. On a terminal it says for what it waits.
+// Call implements [workspace.Call]. On a terminal it says that it waits for the server.
 func (o organization) Call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
 	defer o.progress.wait("waiting for " + o.Base)()
 	return o.Patient.Call(ctx, r, v)

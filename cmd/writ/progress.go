@@ -58,7 +58,7 @@ func (p *progress) end() {
 	}
 }
 
-// wait says for what the program waits, and how long already, after a second and then every second. The
+// wait shows the text what and how long the program has waited, after a second and then every second. The
 // function that it returns ends that.
 func (p *progress) wait(what string) (end func()) {
 	if !p.shown {

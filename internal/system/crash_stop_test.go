@@ -12,8 +12,8 @@ import (
 )
 
 // TestCrash_Stop kills the real binary while the organization is stopped and resumed in turn, and right
-// after an answer. Afterwards decisions follow the status that is read. If every PATCH was answered, it is
-// that of the last one.
+// after an answer. Afterwards decisions follow the status that is read. If every PATCH was answered, the
+// last one has set it.
 func TestCrash_Stop(t *testing.T) {
 	kills := rounds(4, 20)
 	data, token := newData(t)

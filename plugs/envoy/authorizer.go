@@ -69,7 +69,7 @@ func (a *Authorizer) with(key string) (*caller, error) {
 	return a.callers[key], nil
 }
 
-// binding returns what the caller's key is bound to.
+// binding returns the policy and the agents to which the caller's key is bound, with its other properties.
 func (c *caller) binding(ctx context.Context) (writ.Credential, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

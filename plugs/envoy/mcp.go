@@ -27,8 +27,8 @@ var (
 	paramsMembers  = []string{"name", "uri", "arguments"}
 )
 
-// call fills in what a message to an MCP server asks for. It reports false if the message passes without
-// a decision.
+// call fills in the action, the resource and the facts of a message to an MCP server. It reports false if
+// the message passes without a decision.
 func call(
 	server string, h *authv3.AttributeContext_HttpRequest, headers map[string]string, in *writ.Intent,
 ) (decided bool, err error) {
@@ -79,7 +79,7 @@ func call(
 	return true, err
 }
 
-// ofTool fills in what a call of a tool asks for.
+// ofTool fills in the action, the resource and the facts of a call of a tool.
 func ofTool(server string, params map[string]jsontext.Value, in *writ.Intent) error {
 	name, err := text("params.name", params["name"])
 	if err != nil {

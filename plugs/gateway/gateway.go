@@ -108,7 +108,8 @@ func (g *Gateway) self() *mcp.Implementation {
 	return &mcp.Implementation{Name: "writ", Version: g.config.Version}
 }
 
-// server returns the server that the clients see. It has what the server behind has.
+// server returns the server that the clients see. It has the capabilities of the server behind, as far as
+// they pass.
 func (g *Gateway) server() *mcp.Server {
 	var has mcp.ServerCapabilities
 	var instructions string

@@ -1,6 +1,6 @@
-// Package plug has what every plug needs, that is every program that stands in front of an agent's tools:
-// its settings, what a mapping makes of a call, and the way from intents to the decision that
-// lets a call run, with the state of held calls.
+// Package plug has the common parts of the programs that stand in front of an agent's tools. These are the
+// settings, the mapping from a call to intents, the way from intents to a decision, and the state of held
+// calls.
 package plug
 
 import (
