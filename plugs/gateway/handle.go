@@ -238,7 +238,8 @@ func (g *Gateway) readResource(
 func (g *Gateway) getPrompt(
 	ctx context.Context, req mcp.Request, p *mcp.GetPromptParams,
 ) (*mcp.GetPromptResult, error) {
-	if err := g.ask(ctx, req, "prompts/get", toolcall.PromptResource(g.config.Server, p.Name), p.Arguments); err != nil {
+	resource := toolcall.PromptResource(g.config.Server, p.Name)
+	if err := g.ask(ctx, req, "prompts/get", resource, p.Arguments); err != nil {
 		return nil, err
 	}
 	res, err := g.behind.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments})
