@@ -1,13 +1,20 @@
-"""Runs the agents with scripted models and a real writ. WRIT is the program."""
+"""Runs the agents with scripted models and a real writ.
+
+WRIT is the program, and AGENT_NODE a directory whose node_modules has the package writ and what package.json names.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +162,93 @@ def test_openai_agents(server: Server) -> None:
             assert said(await agents.Runner.run(agent, state)) == "['refunded 30001 of A-1']"
 
     asyncio.run(run())
+
+
+class Model(ThreadingHTTPServer):
+    """Is a model of Anthropic's API that asks for refunds, one after the other, and keeps what it is told of them."""
+
+    def __init__(self, refunds: list[tuple[str, int]]) -> None:
+        super().__init__(("127.0.0.1", 0), _Messages)
+        self.refunds, self.heard = refunds, [""] * len(refunds)
+
+
+class _Messages(BaseHTTPRequestHandler):
+    server: Model
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Writes nothing."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        blocks = [b for m in asked.get("messages", []) if isinstance(m["content"], list) for b in m["content"]]
+        results = [str(b["content"]) for b in blocks if b["type"] == "tool_result"]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        delta, stop = {"type": "text_delta", "text": "done"}, "end_turn"
+        if asked.get("tools"):  # it is not a title that is asked for
+            self.server.heard[: len(results)] = results
+            if len(results) < len(self.server.refunds):
+                order, amount = self.server.refunds[len(results)]
+                arguments = json.dumps({"order": order, "amount": amount})
+                block = {"type": "tool_use", "id": f"toolu_{len(results)}", "name": "mcp__payments__refund", "input": {}}
+                delta, stop = {"type": "input_json_delta", "partial_json": arguments}, "tool_use"
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": []}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        for name, data in [
+            ("message_start", {"message": {**message, "stop_reason": None, "usage": usage}}),
+            ("content_block_start", {"index": 0, "content_block": block}),
+            ("content_block_delta", {"index": 0, "delta": delta}),
+            ("content_block_stop", {"index": 0}),
+            ("message_delta", {"delta": {"stop_reason": stop}, "usage": usage}),
+            ("message_stop", {}),
+        ]:
+            self.wfile.write(f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n".encode())
+
+
+RUN = """
+import { Client } from "writ";
+import { run } from "./claude_agent.mjs";
+for await (const message of run(new Client({ timeout: 20000 }), "refund")) console.log(JSON.stringify(message));
+"""
+
+
+def test_claude_agent(server: Server, tmp_path: Path) -> None:
+    at = os.environ.get("AGENT_NODE")
+    if not at:
+        pytest.skip("AGENT_NODE does not name a directory with the Claude Agent SDK")
+    shutil.copy(Path(__file__).parent / "claude_agent.mjs", at)
+    Path(at, "run.mjs").write_text(RUN)
+    settings = tmp_path / ".claude" / "settings.json"  # a user's permission would come before the agent's question
+    settings.parent.mkdir()
+    settings.write_text('{"permissions": {"allow": ["mcp__payments__refund"], "defaultMode": "bypassPermissions"}}')
+
+    def refunds(*asked: tuple[str, int]) -> list[str]:
+        """Runs a session of the agent and returns what its model is told of its calls."""
+        url, token, policy, agent = server.settings("gateway")
+        with Model(list(asked)) as model:
+            threading.Thread(target=model.serve_forever, daemon=True).start()
+            env = {
+                "PATH": os.environ["PATH"], "HOME": str(tmp_path),
+                "WRIT_URL": url, "WRIT_API_KEY": token, "WRIT_POLICY_ID": policy, "WRIT_AGENT_ID": agent,
+                "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.server_address[1]}",
+                "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            }
+            done = subprocess.run(["node", "run.mjs"], cwd=at, env=env, capture_output=True, text=True, timeout=300)
+            model.shutdown()
+        assert done.returncode == 0 and '"subtype":"success"' in done.stdout, done.stdout + done.stderr
+        return model.heard
+
+    allowed, denied, held, again = refunds(("C-1", 1250), ("C-2", 50_001), ("C-3", 30_000), ("C-3", 30_000))
+    assert "refunded 1250 of C-1" in allowed
+    assert "cost.exceeded" in denied and "refunded" not in denied
+    assert "pending" in held and "pending" in again and "refunded" not in held + again
+    with writ.Client(*server.settings("gateway"), timeout=20) as client:
+        rows = list(client.history(decision="approval_required"))
+        row = next(client.history(decision="allow"))
+        assert row["settlement"]["outcome"] == "executed" and row["settlement"]["amount_minor"] == 1250
+    server.approve(next(r["decision_id"] for r in rows if r["decision_id"] in held))
+    approved, twice, other = refunds(("C-3", 30_000), ("C-3", 30_000), ("C-1", 1250))
+    assert "refunded 30000 of C-3" in approved
+    assert "refunded" not in twice and "refunded" not in other, "a call runs once"
