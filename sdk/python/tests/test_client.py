@@ -15,7 +15,6 @@ from scripted import CONFORMANCE, Scripted
 from standardwebhooks.webhooks import Webhook
 
 import writ
-from writ.webhook import BadWebhook
 
 ALLOW: dict[str, Any] = next(c for c in CONFORMANCE["cases"] if c["name"] == "an allow")["answers"][0]
 HELD: dict[str, Any] = next(c for c in CONFORMANCE["cases"] if c["want"]["outcome"] == "held")["answers"][0]
@@ -294,8 +293,17 @@ def test_webhooks_are_verified() -> None:
         "webhook-signature": Webhook(secret).sign("m1", now, body),
     }
     assert writ.verify_webhook(secret, headers, body) == {"type": "approval.pending"}
-    with pytest.raises(BadWebhook):
+    with pytest.raises(writ.BadWebhook):
         writ.verify_webhook(secret, headers, body + " ")
+
+
+def test_each_error_can_be_named() -> None:
+    found, kinds = set(), [writ.WritError]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        found.add(kind.__name__)
+    assert len(found) > 10 and found <= set(writ.__all__)
 
 
 def test_an_intent_of_a_key_has_the_same_id_in_all_clients() -> None:

@@ -24,29 +24,34 @@ from .errors import (
     Problem,
     WritError,
 )
-from .receipt import Keys, Receipt, ReceiptError
-from .webhook import verify_webhook
+from .receipt import BadSignature, Expired, Keys, Malformed, Receipt, ReceiptError, UnknownKey
+from .webhook import BadWebhook, verify_webhook
 
 __all__ = [
     "AlreadyRedeemed",
     "AnswerError",
     "AsyncClient",
+    "BadSignature",
+    "BadWebhook",
     "Client",
     "ConfigError",
     "Cost",
     "Decision",
     "Denied",
     "Event",
+    "Expired",
     "ExpiredReceipt",
     "FieldError",
     "Held",
     "Intent",
     "Keys",
+    "Malformed",
     "NoDecision",
     "Pending",
     "Problem",
     "Receipt",
     "ReceiptError",
+    "UnknownKey",
     "WritError",
     "current",
     "traceparent",
