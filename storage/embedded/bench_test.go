@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ/engine"
 	"writ/storage"
 	"writ/storage/storagetest"
 )
@@ -92,4 +93,29 @@ func BenchmarkRemoveRecords(b *testing.B) {
 		removed += n.Records
 	}
 	reportRecords(b, removed)
+}
+
+// BenchmarkTrim measures the write of one more document, with a read of an earlier one and the
+// removal of its signed change, in a store of 2,000 documents.
+func BenchmarkTrim(b *testing.B) {
+	s := benchStore(b, vfs.NewMem())
+	n := 0
+	write := func() {
+		n++
+		rule := &engine.Rule{ID: fmt.Sprint(n)}
+		revision, err := s.Update(b.Context(), "org", func(tx storage.Tx) error { return storage.Rules.Put(tx, "org", rule) })
+		must(b, err)
+		err = s.View(b.Context(), func(r storage.Reader) error {
+			_, err := storage.Rules.Get(r, "org", fmt.Sprint(1+n/2))
+			return err
+		})
+		must(b, err)
+		must(b, s.Trim(b.Context(), revision))
+	}
+	for range 2_000 {
+		write()
+	}
+	for b.Loop() {
+		write()
+	}
 }

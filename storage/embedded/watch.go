@@ -63,6 +63,13 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 	}
 	b := s.newBatch()
 	b.number(trimmedKey, int64(upTo))
-	b.deleteRange(changeKey(0, 0), changeKey(upTo+1, 0))
+	// One by one: ranges would make each later read sort all that were deleted since the last flush.
+	err = s.index.Scan(ctx, changeKey(uint64(trimmed)+1, 0), changeKey(upTo+1, 0), func(k, _ []byte) (bool, error) {
+		b.delete(k)
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
 	return s.finish(b)
 }
