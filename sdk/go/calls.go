@@ -81,7 +81,7 @@ func (c *Client) EvaluateAll(ctx context.Context, together bool, intents ...Inte
 			ErrAnswer, len(answered.Results), len(intents), a.status)
 	}
 	for i, data := range answered.Results {
-		results[i] = c.resultOf(data, results[i].Decision.Intent)
+		results[i] = c.resultOf(ctx, data, results[i].Decision.Intent)
 	}
 	return results, nil
 }
@@ -92,7 +92,7 @@ type Result struct {
 	Err      error
 }
 
-func (c *Client) resultOf(data []byte, in Intent) Result {
+func (c *Client) resultOf(ctx context.Context, data []byte, in Intent) Result {
 	var p Problem
 	if json.Unmarshal(data, &p) == nil && p.Code != "" {
 		p.Detail = c.hideText(p.Detail)
@@ -101,6 +101,9 @@ func (c *Client) resultOf(data []byte, in Intent) Result {
 	d, err := decisionOf(data, time.Now())
 	if err == nil {
 		err = c.trusts(d)
+	}
+	if err == nil {
+		err = c.binds(ctx, d, in, "")
 	}
 	if err != nil {
 		return Result{Err: c.hide(err)}

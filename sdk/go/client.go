@@ -29,7 +29,8 @@ type Config struct {
 	// Timeout bounds a call with all its repetitions. The default is 2 seconds.
 	Timeout time.Duration
 	// Keys is a JWKS with the keys that the caller trusts. If it is set, the error of an evaluation whose
-	// receipt does not verify with them is [ErrAnswer]. Only [Client.Verify] asks the server for its keys.
+	// receipt does not verify with them is [ErrAnswer], and so is that of an allow whose receipt is not of
+	// the very intent that was sent. Only [Client.Verify] asks the server for its keys.
 	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper
@@ -42,8 +43,9 @@ type Client struct {
 
 	trusted *receipt.Keys // nil if receipts of evaluations are not verified
 
-	mu   sync.Mutex
-	keys receipt.Keys
+	mu           sync.Mutex
+	keys         receipt.Keys
+	organization string // of the API key, if it was asked for
 }
 
 const (

@@ -157,6 +157,9 @@ func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Deci
 	if err == nil {
 		err = c.trusts(d)
 	}
+	if err == nil {
+		err = c.binds(ctx, d, in, approval)
+	}
 	if err != nil {
 		return Decision{}, c.hide(err)
 	}
