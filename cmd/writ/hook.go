@@ -53,18 +53,35 @@ type hookFlags struct {
 	plugFlags   `embed:""`
 	Held        string `default:"deny" enum:"deny,ask,wait,defer" help:"What becomes of a held call: deny blocks it, ask asks the local user (not in Codex), wait waits for the verdict, defer ends a headless Claude Code until it is resumed."`
 	AutoApprove bool   `env:"-" help:"Let an allow spare the user Claude Code's own question."`
+
+	SessionTTL     time.Duration `name:"session-ttl" placeholder:"12h" help:"Open a writ session of this length for each session of the harness, in which its calls are decided. The key needs sessions:write, too."`
+	SessionActions []string      `placeholder:"TYPE,…" help:"The types of actions that such a session allows, such as shell.exec,file.**. The default is all."`
 }
 
 // hook returns the hook of a harness with these settings.
 func (f hookFlags) hook(harness string) hook.Hook {
-	return hook.Hook{
+	h := hook.Hook{
 		Harness: toolcall.Harness(harness), Settings: f.settings(), Held: f.Held, AutoApprove: f.AutoApprove,
+		SessionActions: f.SessionActions,
 	}
+	h.SessionTTL = f.SessionTTL
+	return h
 }
 
 type hookRunCmd struct {
 	hookFlags `embed:""`
-	Record    bool `env:"-" help:"Record a call that was made, instead of deciding one."`
+	Record    bool `env:"-" xor:"use" help:"Record a call that was made, instead of deciding one."`
+	End       bool `env:"-" xor:"use" help:"Close the writ session of a harness's session that has ended, instead of deciding a call."`
+}
+
+func (c *hookRunCmd) use() hook.Use {
+	switch {
+	case c.Record:
+		return hook.Record
+	case c.End:
+		return hook.End
+	}
+	return hook.Decide
 }
 
 func (c *hookRunCmd) Help() string {
@@ -87,7 +104,7 @@ var errBlocked = errors.New("blocked")
 func (c *hookRunCmd) Run(ctx context.Context, s streams, k *kong.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, deadly...)
 	defer stop()
-	if code := c.hook(k.Selected().Name).Run(ctx, c.Record, s.in, s.out, s.err); code != exitOK {
+	if code := c.hook(k.Selected().Name).Run(ctx, c.use(), s.in, s.out, s.err); code != exitOK {
 		return errBlocked
 	}
 	return nil

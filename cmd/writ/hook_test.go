@@ -2,12 +2,17 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -35,5 +40,127 @@ func TestHook_Signals(t *testing.T) {
 		}
 		close(release)
 		server.Close()
+	}
+}
+
+// hook runs a hook as a harness does and returns what it says, on standard output and on standard error.
+func (g *gatewayed) hook(input members, flags ...string) (said string) {
+	g.t.Helper()
+	data, err := json.Marshal(input)
+	must(g.t, err)
+	cmd := exec.Command("writ", append([]string{"hook", "codex"}, flags...)...)
+	cmd.Env, cmd.Dir, cmd.Stdin = g.env, g.project, bytes.NewReader(data)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	exit := (*exec.ExitError)(nil)
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 2 || stdout.Len() > 0 || stderr.Len() == 0) {
+		g.t.Fatalf("the hook: %v, standard output %q, standard error %q", err, stdout.String(), stderr.String())
+	}
+	return stdout.String() + stderr.String()
+}
+
+// patch is a call of Codex that patches files.
+func (g *gatewayed) patch(id string, files ...string) members {
+	text := "*** Begin Patch\n"
+	for _, f := range files {
+		text += "*** Add File: " + f + "\n+x\n"
+	}
+	return members{
+		"session_id": "s", "hook_event_name": "PreToolUse", "cwd": g.project, "tool_name": "apply_patch", "tool_use_id": id,
+		"tool_input": members{"command": text + "*** End Patch\n"},
+	}
+}
+
+// TestHook_Patch holds that a patch of several files is decided as a whole: all of them may be written, or none.
+func TestHook_Patch(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	check := func(want string, input members, flags ...string) string {
+		t.Helper()
+		said := g.hook(input, flags...)
+		if !strings.HasPrefix(said, want) {
+			t.Errorf("the hook says %q, want %q", said, want)
+		}
+		return said
+	}
+	check("{}\n", g.patch("t1", "a", "b"), "--verify-keys", filepath.Join(g.home, "data", "keys.jwks"))
+	check("{}\n", g.patch("t1", "a", "b")) // the same hook again
+	made := g.patch("t1", "a", "b")
+	made["hook_event_name"] = "PostToolUse"
+	check("{}\n", made, "--record")
+	check("writ denied this (decision ", g.patch("t2", "a", "b", "denied"))
+	check("writ denied this (decision ", g.patch("t3", "held", "denied"))
+	said := check("writ: held, approval ", g.patch("t4", "a", "held-x"))
+	check(said, g.patch("t5", "a", "held-x"))
+	for _, id := range []string{"t6", "t7"} { // both files are held: the rule looks into the patch
+		g.approve(said)
+		said = g.hook(g.patch(id, "a", "held-x"))
+	}
+	if said != "{}\n" {
+		t.Errorf("after both verdicts the hook says %q", said)
+	}
+	check("writ: held, approval ", g.patch("t8", "a", "held-x"))
+	rows, _ := g.send(http.MethodGet, "/v1/authorizations?decision=allow", nil)["data"].([]any)
+	settled := 0
+	for _, row := range rows {
+		if row.(map[string]any)["settlement"] != nil {
+			settled++
+		}
+	}
+	if len(rows) != 4 || settled != 2 {
+		t.Errorf("%d allows of which %d are recorded, want 4 and 2: each file of both patches, and of one its record", len(rows), settled)
+	}
+}
+
+// TestHook_Session holds that the calls of a harness's session are decided in one writ session, which allows nothing
+// beyond its actions and is closed at the end.
+func TestHook_Session(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	flags := []string{"--session-ttl", "1h", "--session-actions", "shell.exec"}
+	shell := func(session, id string) members {
+		return members{
+			"session_id": session, "hook_event_name": "PreToolUse", "cwd": g.project, "tool_name": "Bash", "tool_use_id": id,
+			"tool_input": members{"command": "ls"},
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 8 { // tools that are called at once
+		wg.Go(func() {
+			if said := g.hook(shell("s", fmt.Sprint("t", i)), flags...); said != "{}\n" {
+				t.Errorf("the hook says %q, want an allow", said)
+			}
+		})
+	}
+	wg.Wait()
+	if got := strings.Fields(g.sessions()); len(got) == 0 || got[0] != "active" || slices.Contains(got[1:], "active") {
+		t.Errorf("the sessions are %s, want one that is active", got)
+	}
+	if said := g.hook(g.patch("p", "a"), flags...); !strings.Contains(said, "session.not_allowed") {
+		t.Errorf("an action beyond the session: %q", said)
+	}
+	if said := g.hook(shell("other", "t1"), flags...); said != "{}\n" {
+		t.Errorf("another session: %q", said)
+	}
+	end := members{"session_id": "s", "hook_event_name": "SessionEnd", "cwd": g.project, "reason": "other"}
+	for range 2 {
+		if said := g.hook(end, "--end"); said != "{}\n" {
+			t.Errorf("at the end the hook says %q", said)
+		}
+	}
+	if got := strings.Count(g.sessions(), "active"); got != 1 {
+		t.Errorf("%d sessions are active, want 1: that of the other", got)
+	}
+	if said := g.hook(shell("s", "t9"), flags...); said != "{}\n" {
+		t.Errorf("a session that is resumed: %q", said)
+	}
+	if said := g.hook(members{"tool_name": "Bash", "cwd": "/", "tool_input": members{"command": "ls"}}, flags...); !strings.Contains(said, "session_id: is missing") {
+		t.Errorf("a call of no session: %q", said)
+	}
+	for _, bad := range [][]string{{"--session-actions", "a"}, {"--session-ttl", "200h"}, {"--session-ttl", "1ms"}, {"--end", "--record"}} {
+		if said := g.hook(shell("s", "t10"), bad...); !strings.Contains(said, "--") {
+			t.Errorf("%v: %q", bad, said)
+		}
 	}
 }

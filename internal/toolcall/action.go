@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Action types of the tools that all harnesses have.
@@ -30,8 +31,13 @@ var known = map[string]string{
 	"Read": FileRead, "read_file": FileRead,
 }
 
-// paths are the arguments that name a file, in order.
-var paths = []string{"file_path", "path", "notebook_path", "absolute_path", "dir_path"}
+// paths are the arguments that name a file, in order. manyPaths are lists of files, and parts are lists of
+// objects that may name a file each.
+var (
+	paths     = []string{"file_path", "path", "notebook_path", "absolute_path", "dir_path", "local_path"}
+	manyPaths = []string{"file_paths", "paths"}
+	parts     = []string{"edits", "files"}
+)
 
 // ServerAction returns the type of the action that asks an MCP server by a method. No tool's name has a colon.
 func ServerAction(server, method string) string { return "mcp." + server + ":" + method }
@@ -52,49 +58,65 @@ func (c Call) ActionType() string {
 	return "tool." + strings.ToLower(c.Tool)
 }
 
-// Resource returns what the call acts on: a file, a URL, the working directory of a shell, or the tool itself.
+// Resource returns what the call acts on, if that is one resource: see Resources.
 func (c Call) Resource() (string, error) {
+	all, err := c.Resources()
+	if len(all) > 1 {
+		return "", fmt.Errorf("a call about %d files is not decided as one action: name one file in a call", len(all))
+	}
+	return strings.Join(all, ""), err
+}
+
+// Resources returns what the call acts on: the files that it names, a URL, the working directory of a shell, or
+// the tool itself.
+func (c Call) Resources() ([]string, error) {
 	kind := c.ActionType()
 	if kind == ShellExec {
 		if c.CWD == "" {
-			return "", errors.New("cwd: is missing: a shell runs in a directory")
+			return nil, errors.New("cwd: is missing: a shell runs in a directory")
 		}
-		return c.CWD, nil
+		return []string{c.CWD}, nil
 	}
 	files, err := c.Files()
 	switch {
 	case err != nil:
-		return "", err
-	case len(files) > 1:
-		return "", fmt.Errorf("a patch of %d files is not decided as one action: patch one file in a call", len(files))
-	case len(files) == 1:
-		return files[0], nil
+		return nil, err
+	case len(files) > 0:
+		return files, nil
 	case kind == FileWrite || kind == FileRead:
-		return "", fmt.Errorf("tool_input: %s names no file", c.Tool)
+		return nil, fmt.Errorf("tool_input: %s names no file", c.Tool)
 	case c.mcp != "" && c.text("uri") != "":
-		return c.text("uri"), nil
+		return []string{c.text("uri")}, nil
 	case c.text("url") != "":
-		return c.text("url"), nil
+		return []string{c.text("url")}, nil
 	case c.mcp != "":
-		return "mcp/" + c.mcp, nil
+		return []string{"mcp/" + c.mcp}, nil
 	}
-	return "tool/" + strings.ToLower(c.Tool), nil
+	return []string{"tool/" + strings.ToLower(c.Tool)}, nil
 }
 
-// Files returns the absolute paths of the files that the call names.
+// Files returns the absolute paths of the files that the call names, each once. Of a tool of an MCP server it is
+// the first that is there.
 func (c Call) Files() ([]string, error) {
-	var files []string
-	if c.Tool == "apply_patch" && c.mcp == "" {
-		files = patched(c.text("command") + "\n" + c.text("input") + "\n" + c.text("patch"))
-	} else {
+	var named []string
+	switch {
+	case c.mcp != "":
 		for _, name := range paths {
 			if s := c.text(name); s != "" {
-				files = append(files, s)
+				named = append(named, s)
 				break
 			}
 		}
+	case c.Tool == "apply_patch":
+		named = patched(c.text("command") + "\n" + c.text("input") + "\n" + c.text("patch"))
+	default:
+		var err error
+		if named, err = c.named(); err != nil {
+			return nil, err
+		}
 	}
-	for i, f := range files {
+	var files []string
+	for _, f := range named {
 		switch {
 		case strings.HasPrefix(f, "~"):
 			return nil, fmt.Errorf("the path %.200q can be read in two ways: write it in full", f)
@@ -102,7 +124,44 @@ func (c Call) Files() ([]string, error) {
 		case c.CWD == "":
 			return nil, fmt.Errorf("cwd: is missing, and the path %.200q is relative", f)
 		default:
-			files[i] = filepath.Join(c.CWD, f)
+			f = filepath.Join(c.CWD, f)
+		}
+		if !slices.Contains(files, f) {
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// named returns the files that the arguments name, as they name them.
+func (c Call) named() (files []string, err error) {
+	for _, name := range paths {
+		if s := c.text(name); s != "" {
+			files = append(files, s)
+		}
+	}
+	for _, name := range manyPaths {
+		var list []string
+		if v := c.Args[name]; v.Kind() == '[' && json.Unmarshal(v, &list) != nil {
+			return nil, fmt.Errorf("tool_input.%s: want a list of texts", name)
+		}
+		files = append(files, list...)
+	}
+	for _, name := range parts {
+		var list []jsontext.Value
+		if v := c.Args[name]; v.Kind() == '[' && json.Unmarshal(v, &list) != nil {
+			return nil, fmt.Errorf("tool_input.%s: want a list", name)
+		}
+		for _, v := range list {
+			var part map[string]jsontext.Value
+			if v.Kind() == '{' && json.Unmarshal(v, &part) != nil {
+				return nil, fmt.Errorf("tool_input.%s: want objects without duplicate members", name)
+			}
+			for _, path := range paths {
+				if s := (Call{Args: part}).text(path); s != "" {
+					files = append(files, s)
+				}
+			}
 		}
 	}
 	return files, nil

@@ -59,6 +59,28 @@ var (
 	}
 )
 
+// end has the event at the end of a session, by harness.
+var end = map[Harness]string{Claude: "SessionEnd", Codex: "SessionEnd", Gemini: "SessionEnd", Cursor: "sessionEnd"}
+
+// End returns the event at the end of a harness's session.
+func End(h Harness) string { return end[h] }
+
+// ParseEnd returns the session that has ended.
+func ParseEnd(h Harness, data []byte) (session string, err error) {
+	in, err := membersOf(data)
+	if err != nil {
+		return "", err
+	}
+	r := reader{in: in}
+	event, session := r.text("hook_event_name"), r.text("session_id")
+	if h == Cursor && session == "" {
+		session = r.text("conversation_id")
+	}
+	r.check(event == end[h], "hook_event_name", "want "+end[h])
+	r.check(session != "", "session_id", "is missing: there is no session to end")
+	return session, r.err
+}
+
 // Before returns the events before a call in which a hook of the harness must be asked.
 func Before(h Harness) []string { return before[h] }
 
@@ -68,22 +90,30 @@ func Parse(h Harness, data []byte) (Call, error) { return parse(h, data, before[
 // ParseMade reads a call that was made.
 func ParseMade(h Harness, data []byte) (Call, error) { return parse(h, data, after[h]) }
 
-func parse(h Harness, data []byte, events []string) (Call, error) {
+// membersOf reads the one object that a harness writes.
+func membersOf(data []byte) (in members, err error) {
 	if len(data) > MaxInput {
-		return Call{}, fmt.Errorf("the call is longer than %d bytes", MaxInput)
+		return nil, fmt.Errorf("the call is longer than %d bytes", MaxInput)
 	}
-	var in members
-	err := json.Unmarshal(data, &in)
+	err = json.Unmarshal(data, &in)
 	var kind *json.SemanticError
 	switch {
 	case errors.As(err, &kind):
 		// The library words this error in two ways, and chooses at random.
-		return Call{}, errors.New("the call is no JSON object")
+		return nil, errors.New("the call is no JSON object")
 	case err != nil:
-		return Call{}, fmt.Errorf("the call is not one JSON object: %w", err)
+		return nil, fmt.Errorf("the call is not one JSON object: %w", err)
 	}
 	if in == nil {
-		return Call{}, errors.New("the call is null, want a JSON object")
+		return nil, errors.New("the call is null, want a JSON object")
+	}
+	return in, nil
+}
+
+func parse(h Harness, data []byte, events []string) (Call, error) {
+	in, err := membersOf(data)
+	if err != nil {
+		return Call{}, err
 	}
 	r := reader{in: in}
 	c := Call{

@@ -57,7 +57,7 @@ func described(c toolcall.Call, err error) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	resource, err := c.Resource()
+	resources, err := c.Resources()
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -73,7 +73,7 @@ func described(c toolcall.Call, err error) string {
 	if first := c.IntentID(); first == c.IntentID() {
 		id = first
 	}
-	return fmt.Sprintf("%s %s\nintent %s\n%s\n", c.ActionType(), resource, id, text)
+	return fmt.Sprintf("%s %s\nintent %s\n%s\n", c.ActionType(), strings.Join(resources, " "), id, text)
 }
 
 // TestFacts_Bounds holds that a call has at most the 64 keys that a server takes, and says what was left out.

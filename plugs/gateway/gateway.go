@@ -25,7 +25,6 @@ import (
 	"regexp"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -45,8 +44,7 @@ type Config struct {
 	ApprovalURL string
 	Log         io.Writer
 
-	SessionTTL   time.Duration // how long a writ session of a connection lasts, if it is not zero
-	SessionTools []string      // the tools that a session may call, if it is not empty
+	SessionTools []string // the tools that a session may call, if it is not empty
 }
 
 // Gateway decides the calls of one MCP server.

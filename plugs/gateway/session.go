@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"writ/internal/toolcall"
 	writ "writ/sdk/go"
 )
 
@@ -78,7 +79,11 @@ func (g *Gateway) openSession(ctx context.Context) (string, error) {
 	}
 	var s writ.Session
 	for _, name := range g.config.SessionTools {
-		action := "mcp." + g.config.Server + "." + name
+		call, err := toolcall.OfServer(g.config.Server, name, nil)
+		if err != nil {
+			return "", fmt.Errorf("--session-tools: %s: %w", name, err)
+		}
+		action := call.ActionType()
 		if to := g.plug.Mapping.Tools[name].Action; strings.HasPrefix(to, "$.") {
 			return "", fmt.Errorf("--session-tools: %s: its action depends on the call", name)
 		} else if to != "" {

@@ -25,36 +25,44 @@ const (
 )
 
 // answerProbe answers the probe. It blocks in any case.
-func (h *Hook) answerProbe(ctx context.Context, record bool) answer {
+func (h *Hook) answerProbe(ctx context.Context, use Use) answer {
 	if _, err := openState(h.State, h.now()); err != nil {
 		return undecided(err)
 	}
-	if err := h.usable(ctx, record); err != nil {
+	if err := h.usable(ctx, use); err != nil {
 		return undecided(err)
 	}
 	return answer{code: blocked, err: ready}
 }
 
 // usable says why the server would not decide with these settings.
-func (h *Hook) usable(ctx context.Context, record bool) error {
+func (h *Hook) usable(ctx context.Context, use Use) error {
 	own, err := h.plug.Client.Credential(ctx)
 	if err != nil {
 		return err
 	}
-	return mayDecide(own, h.PolicyID, record)
+	return h.may(own, use)
 }
 
-func mayDecide(own writ.Credential, policyID string, record bool) error {
-	need := []string{"policy:evaluate", "facts:assert"}
-	if record {
+// may says why a key does not do for a use.
+func (h *Hook) may(own writ.Credential, use Use) error {
+	var need []string
+	switch {
+	case use == Record:
 		need = []string{"actions:record"}
+	case use == End:
+		need = []string{"sessions:write"}
+	case h.SessionTTL > 0:
+		need = []string{"policy:evaluate", "facts:assert", "sessions:write"}
+	default:
+		need = []string{"policy:evaluate", "facts:assert"}
 	}
 	for _, scope := range need {
 		if !slices.Contains(own.Scopes, scope) {
 			return fmt.Errorf("the key lacks the scope %s", scope)
 		}
 	}
-	if own.PolicyID != "" && !strings.EqualFold(own.PolicyID, policyID) {
+	if own.PolicyID != "" && !strings.EqualFold(own.PolicyID, h.PolicyID) {
 		return fmt.Errorf("--policy-id: the key is bound to the policy %s", own.PolicyID)
 	}
 	return nil
@@ -83,9 +91,9 @@ func (i *Installation) Fill(ctx context.Context) error {
 	if h.PolicyID == "" {
 		return errors.New("--policy-id is missing, and the key is bound to no policy: say which policy decides")
 	}
-	err = mayDecide(own, h.PolicyID, false)
+	err = h.may(own, Decide)
 	if i.Record && err == nil {
-		err = mayDecide(own, h.PolicyID, true)
+		err = h.may(own, Record)
 	}
 	return err
 }
@@ -135,7 +143,8 @@ func (i Installation) Check(ctx context.Context) error {
 func (i Installation) installed(entries []json.RawMessage) (string, error) {
 	for _, e := range entries {
 		for _, command := range commandsOf(e) {
-			if !i.isWrit(command) || strings.Contains(command, "--record") {
+			if !i.isWrit(command) || strings.Contains(command, string(Record)) ||
+				strings.Contains(command, string(End)) {
 				continue
 			}
 			switch {

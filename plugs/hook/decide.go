@@ -3,7 +3,6 @@ package hook
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"writ/internal/toolcall"
 	writ "writ/sdk/go"
@@ -18,7 +17,8 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 	if name := h.protected(call); name != "" {
 		return denied("the call is about " + name + ", on which this hook rests"), nil
 	}
-	in, err := h.intent(call)
+	in := writ.Intent{IntentID: call.IntentID(), PolicyID: h.PolicyID, AgentID: h.AgentID}
+	intents, err := h.plug.Mapping.Intents(call, in)
 	if err != nil {
 		return answer{}, err
 	}
@@ -26,49 +26,43 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	d, err := h.decision(ctx, st, call, in)
+	ds, err := h.decisions(ctx, st, call, intents)
 	var refused *writ.Denied
 	var held *writ.Held
 	switch {
 	case errors.As(err, &refused):
-		d = refused.Decision
+		ds = []writ.Decision{refused.Decision}
 	case errors.As(err, &held):
-		d = held.Decision
+		ds = []writ.Decision{held.Decision}
 	case err != nil:
 		return answer{}, err
 	}
-	m := made{IssuedAt: d.Intent.IssuedAt, DecisionID: d.ID, Outcome: d.Outcome}
+	m := made{IssuedAt: ds[len(ds)-1].Intent.IssuedAt, Outcome: ds[0].Outcome} // what was held comes last
+	for _, d := range ds {
+		m.DecisionIDs = append(m.DecisionIDs, d.ID)
+	}
 	if err := st.note(callName(call, h.plug.Key(call, "")), m); err != nil {
 		return answer{}, err
 	}
-	return h.say(d), nil
+	return h.say(ds[0]), nil
 }
 
-// intent returns the intent of a call, without its time.
-func (h *Hook) intent(call toolcall.Call) (writ.Intent, error) {
-	in := writ.Intent{IntentID: call.IntentID(), PolicyID: h.PolicyID, AgentID: h.AgentID}
-	intents, err := h.plug.Mapping.Intents(call, in)
-	switch {
-	case err != nil:
-		return in, err
-	case len(intents) > 1:
-		return in, fmt.Errorf("--mapping: tools.%s.resources: a hook decides about one resource", call.Tool)
-	}
-	return intents[0], nil
-}
-
-// decision returns the allow for a call. Otherwise it returns an error of Plug.Decide.
-func (h *Hook) decision(ctx context.Context, st state, call toolcall.Call, in writ.Intent) (writ.Decision, error) {
-	key := h.plug.Key(call, "")
-	var err error
-	if in.IssuedAt, err = st.issuedAt(call, key, h.now()); err != nil {
-		return writ.Decision{}, err
-	}
-	ds, err := h.plug.Decide(ctx, key, h.Held == HeldWait, in)
+// decisions returns the allows for a call. Otherwise it returns an error of Plug.Decide.
+func (h *Hook) decisions(
+	ctx context.Context, st state, call toolcall.Call, intents []writ.Intent,
+) ([]writ.Decision, error) {
+	at, err := st.issuedAt(call, h.plug.Key(call, ""), h.now())
 	if err != nil {
-		return writ.Decision{}, err
+		return nil, err
 	}
-	return ds[0], nil
+	session, err := h.session(ctx, st, call)
+	if err != nil {
+		return nil, err
+	}
+	for i := range intents {
+		intents[i].IssuedAt, intents[i].SessionID = at, session
+	}
+	return h.plug.Decide(ctx, h.plug.Key(call, session), h.Held == HeldWait, intents...)
 }
 
 // record records a call that was made.
@@ -85,12 +79,17 @@ func (h *Hook) record(ctx context.Context, data []byte) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	r := writ.Record{DecisionID: m.DecisionID, Outcome: writ.Executed}
+	r := writ.Record{Outcome: writ.Executed}
 	if call.Failed() {
 		r.Outcome = writ.Failed
 	}
 	if m.Outcome != writ.Allow {
 		r.ExternalRef = "allowed by the local user of " + string(h.Harness)
 	}
-	return answer{out: "{}\n"}, h.plug.Client.Record(ctx, r)
+	for _, r.DecisionID = range m.DecisionIDs {
+		if err := h.plug.Client.Record(ctx, r); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{out: "{}\n"}, nil
 }

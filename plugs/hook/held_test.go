@@ -199,7 +199,7 @@ func TestRecord(t *testing.T) {
 			}
 			made := strings.NewReplacer("PreToolUse", "PostToolUse", "BeforeTool", "AfterTool", "beforeShell", "afterShell").Replace(call)
 			var out, errw bytes.Buffer
-			if code := h.Run(context.Background(), true, strings.NewReader(made), &out, &errw); code != 0 || out.String() != "{}\n" {
+			if code := h.Run(context.Background(), hook.Record, strings.NewReader(made), &out, &errw); code != 0 || out.String() != "{}\n" {
 				t.Errorf("%s: recording: exit code %d, %q", harness, code, errw.String())
 			}
 			want := map[string]any{"decision_id": decisionID, "outcome": "executed"}
@@ -211,7 +211,7 @@ func TestRecord(t *testing.T) {
 			}
 			other := strings.Replace(made, "ls", "pwd", 1)
 			other = strings.Replace(other, "t1", "t2", 1)
-			if code := h.Run(context.Background(), true, strings.NewReader(other), &out, &errw); code != 2 {
+			if code := h.Run(context.Background(), hook.Record, strings.NewReader(other), &out, &errw); code != 2 {
 				t.Errorf("%s: recording a call that was not decided: exit code %d", harness, code)
 			}
 		}

@@ -26,6 +26,8 @@ type Hook struct {
 	Harness     toolcall.Harness
 	Held        string // HeldDeny, HeldAsk, HeldWait or HeldDefer
 	AutoApprove bool   // an allow spares the user the harness's own question
+	// SessionActions narrows writ sessions to these types of actions, if it is not empty.
+	SessionActions []string
 
 	plug *plug.Plug
 	now  func() time.Time
@@ -47,10 +49,20 @@ type answer struct {
 
 const blocked = 2 // the exit code that blocks a call
 
-// Run decides the call that it reads, or records it if record is set, and returns the exit code of the process.
-func (h Hook) Run(ctx context.Context, record bool, in io.Reader, out, errw io.Writer) int {
+// Use is what a process of a hook is for.
+type Use string
+
+// The uses of a hook, and their flags.
+const (
+	Decide Use = ""         // a call that is about to be made is decided
+	Record Use = "--record" // a call that was made is recorded
+	End    Use = "--end"    // the writ session of a harness's session is closed
+)
+
+// Run reads what the harness says, does what the process is for, and returns its exit code.
+func (h Hook) Run(ctx context.Context, use Use, in io.Reader, out, errw io.Writer) int {
 	limit := h.Timeout
-	if h.Held == HeldWait && !record {
+	if h.Held == HeldWait && use == Decide {
 		limit += h.Wait
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("there was no decision within %v", limit))
@@ -62,7 +74,7 @@ func (h Hook) Run(ctx context.Context, record bool, in io.Reader, out, errw io.W
 				done <- undecided(fmt.Errorf("a defect of writ: %v", r))
 			}
 		}()
-		done <- h.answer(ctx, record, in)
+		done <- h.answer(ctx, use, in)
 	}()
 	var a answer
 	select {
@@ -85,7 +97,7 @@ func undecided(err error) answer {
 	return answer{code: blocked, err: "writ could not decide: " + why}
 }
 
-func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
+func (h Hook) answer(ctx context.Context, use Use, in io.Reader) answer {
 	// Bytes beyond the limit make the call too long, not shorter.
 	data, err := io.ReadAll(io.LimitReader(in, toolcall.MaxInput+1))
 	if err != nil {
@@ -95,12 +107,15 @@ func (h Hook) answer(ctx context.Context, record bool, in io.Reader) answer {
 		return undecided(err)
 	}
 	if string(bytes.TrimSpace(data)) == probe {
-		return h.answerProbe(ctx, record)
+		return h.answerProbe(ctx, use)
 	}
 	var a answer
-	if record {
+	switch use {
+	case Record:
 		a, err = h.record(ctx, data)
-	} else {
+	case End:
+		a, err = h.end(ctx, data)
+	default:
 		a, err = h.decide(ctx, data)
 	}
 	switch {
@@ -121,6 +136,8 @@ func (h Hook) Check() error {
 		return errors.New("--held=defer: only Claude Code defers a call: want deny, ask or wait")
 	case h.AutoApprove && h.Harness != toolcall.Claude:
 		return errors.New("--auto-approve: only Claude Code has it")
+	case len(h.SessionActions) > 0 && h.SessionTTL == 0:
+		return errors.New("--session-actions wants --session-ttl, such as 12h")
 	}
 	return h.Settings.Check()
 }

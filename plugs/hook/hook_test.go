@@ -140,7 +140,7 @@ type ran struct {
 
 func run(h hook.Hook, call string) ran {
 	var out, errw bytes.Buffer
-	code := h.Run(context.Background(), false, strings.NewReader(call), &out, &errw)
+	code := h.Run(context.Background(), hook.Decide, strings.NewReader(call), &out, &errw)
 	return ran{code, out.String(), errw.String()}
 }
 
@@ -289,11 +289,11 @@ func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
 func TestRun_Fails(t *testing.T) {
 	h := newHook(t, toolcall.Claude, newServer(t, allows).URL)
 	var out, errw bytes.Buffer
-	if code := h.Run(context.Background(), false, failing{}, &out, &errw); code != 2 || !strings.Contains(errw.String(), "a defect") {
+	if code := h.Run(context.Background(), hook.Decide, failing{}, &out, &errw); code != 2 || !strings.Contains(errw.String(), "a defect") {
 		t.Errorf("a panic: exit code %d, %q", code, errw.String())
 	}
 	errw.Reset()
-	if code := h.Run(context.Background(), false, strings.NewReader(calls[toolcall.Claude]), failing{}, &errw); code != 2 || errw.Len() == 0 {
+	if code := h.Run(context.Background(), hook.Decide, strings.NewReader(calls[toolcall.Claude]), failing{}, &errw); code != 2 || errw.Len() == 0 {
 		t.Errorf("no output: exit code %d, %q", code, errw.String())
 	}
 	errw.Reset()
@@ -304,7 +304,7 @@ func TestRun_Fails(t *testing.T) {
 	defer w.Close()
 	defer r.Close()
 	h.Timeout = 50 * time.Millisecond
-	if code := h.Run(context.Background(), false, r, &out, &errw); code != 2 || !strings.Contains(errw.String(), "within 50ms") {
+	if code := h.Run(context.Background(), hook.Decide, r, &out, &errw); code != 2 || !strings.Contains(errw.String(), "within 50ms") {
 		t.Errorf("an endless input: exit code %d, %q", code, errw.String())
 	}
 	if out.Len() > 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,8 +59,8 @@ func (i Installation) File() (string, error) {
 	return filepath.Join(home, dir, name), err
 }
 
-// command returns the command line of the hook.
-func (i Installation) command(record bool) string {
+// command returns the command line of the hook for a use.
+func (i Installation) command(use Use) string {
 	h := i.Hook
 	words := []string{i.Program, "hook", string(h.Harness)}
 	flag := func(name, value string) {
@@ -75,8 +76,12 @@ func (i Installation) command(record bool) string {
 	flag("--mapping", h.Mapping)
 	flag("--verify-keys", h.Keys)
 	flag("--timeout", h.Timeout.String())
-	if record {
-		return quoted(append(words, "--record"))
+	if use != Decide {
+		return quoted(append(words, string(use)))
+	}
+	if h.SessionTTL > 0 {
+		flag("--session-ttl", h.SessionTTL.String())
+		flag("--session-actions", strings.Join(h.SessionActions, ","))
 	}
 	flag("--held", h.Held)
 	if h.Held == HeldWait {
@@ -101,23 +106,23 @@ func quoted(words []string) string {
 }
 
 // seconds is how long the harness waits for the hook.
-func (i Installation) seconds(record bool) int {
+func (i Installation) seconds(use Use) int {
 	d := i.Hook.Timeout + patience
-	if i.Hook.Held == HeldWait && !record {
+	if i.Hook.Held == HeldWait && use == Decide {
 		d += i.Hook.Wait
 	}
 	return int((d + time.Second - 1) / time.Second)
 }
 
 // entry is the hook of an event, in the form of the harness.
-func (i Installation) entry(event string, record bool) any {
+func (i Installation) entry(event string, use Use) any {
 	type member = map[string]any
-	command, seconds := i.command(record), i.seconds(record)
+	command, seconds := i.command(use), i.seconds(use)
 	one := member{"type": "command", "command": command, "timeout": seconds}
 	switch i.Hook.Harness {
 	case toolcall.Cursor:
 		one = member{"command": command, "timeout": seconds}
-		if !record {
+		if use == Decide {
 			one["failClosed"] = true
 		}
 		if event == "preToolUse" || event == "postToolUse" {
@@ -126,12 +131,18 @@ func (i Installation) entry(event string, record bool) any {
 		return one
 	case toolcall.Gemini:
 		one["timeout"] = 1000 * seconds
+		if use == End {
+			return member{"hooks": []any{one}}
+		}
 		return member{"matcher": ".*", "hooks": []any{one}}
 	case toolcall.Codex:
 		return member{"hooks": []any{one}}
 	}
-	if !record {
+	if use == Decide {
 		one["onFailure"] = "block"
+	}
+	if use == End {
+		return member{"hooks": []any{one}}
 	}
 	return member{"matcher": "*", "hooks": []any{one}}
 }
@@ -140,6 +151,30 @@ func (i Installation) entry(event string, record bool) any {
 var installedAfter = map[toolcall.Harness][]string{
 	toolcall.Claude: {"PostToolUse", "PostToolUseFailure"}, toolcall.Codex: {"PostToolUse"},
 	toolcall.Gemini: {"AfterTool"}, toolcall.Cursor: {"afterShellExecution", "afterMCPExecution", "postToolUse"},
+}
+
+// events returns the events of the hook, with what it is used for there. The session of a deferred call stays
+// open, so that the call is in it when the harness is resumed.
+func (i Installation) events() iter.Seq2[string, Use] {
+	return func(yield func(string, Use) bool) {
+		var recorded, ended []string
+		if i.Record {
+			recorded = installedAfter[i.Hook.Harness]
+		}
+		if i.Hook.SessionTTL > 0 && i.Hook.Held != HeldDefer {
+			ended = []string{toolcall.End(i.Hook.Harness)}
+		}
+		for _, of := range []struct {
+			use    Use
+			events []string
+		}{{Decide, toolcall.Before(i.Hook.Harness)}, {Record, recorded}, {End, ended}} {
+			for _, event := range of.events {
+				if !yield(event, of.use) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Change is a file before and after the installation.
@@ -200,16 +235,8 @@ func (i Installation) Plan() (Change, error) {
 // settings returns the settings with the hook.
 func (i Installation) settings(doc jsontext.Value) (jsontext.Value, error) {
 	return withMember(doc, "hooks", "{}", func(hooks jsontext.Value) (_ jsontext.Value, err error) {
-		for _, event := range toolcall.Before(i.Hook.Harness) {
-			if hooks, err = i.withHook(hooks, event, false); err != nil {
-				return nil, err
-			}
-		}
-		if !i.Record {
-			return hooks, nil
-		}
-		for _, event := range installedAfter[i.Hook.Harness] {
-			if hooks, err = i.withHook(hooks, event, true); err != nil {
+		for event, use := range i.events() {
+			if hooks, err = i.withHook(hooks, event, use); err != nil {
 				return nil, err
 			}
 		}
@@ -218,13 +245,13 @@ func (i Installation) settings(doc jsontext.Value) (jsontext.Value, error) {
 }
 
 // withHook returns the hooks with writ's hook of an event. It takes the place of an earlier one.
-func (i Installation) withHook(hooks jsontext.Value, event string, record bool) (jsontext.Value, error) {
+func (i Installation) withHook(hooks jsontext.Value, event string, use Use) (jsontext.Value, error) {
 	return withMember(hooks, event, "[]", func(list jsontext.Value) (jsontext.Value, error) {
 		var old []json.RawMessage
 		if err := json.Unmarshal(list, &old); err != nil {
 			return nil, fmt.Errorf("hooks.%s is no list", event)
 		}
-		entry, err := encoded(i.entry(event, record))
+		entry, err := encoded(i.entry(event, use))
 		if err != nil {
 			return nil, err
 		}
@@ -354,13 +381,9 @@ func (i Installation) Managed() (string, error) {
 		var b strings.Builder
 		b.WriteString("allow_managed_hooks_only = true\n\n[features]\nhooks = true\n")
 		b.WriteString("\n[hooks]\nmanaged_dir = " + tomlText(filepath.Dir(i.Program)) + "\n")
-		table := func(event string, record bool) {
+		for event, use := range i.events() {
 			fmt.Fprintf(&b, "\n[[hooks.%s]]\n[[hooks.%s.hooks]]\ntype = \"command\"\ncommand = %s\ntimeout = %d\n",
-				event, event, tomlText(i.command(record)), i.seconds(record))
-		}
-		table("PreToolUse", false)
-		if i.Record {
-			table("PostToolUse", true)
+				event, event, tomlText(i.command(use)), i.seconds(use))
 		}
 		return b.String(), nil
 	}

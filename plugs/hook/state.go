@@ -35,9 +35,9 @@ func callName(call toolcall.Call, key string) string {
 
 // made is how a call was decided.
 type made struct {
-	IssuedAt   string `json:"issued_at"`
-	DecisionID string `json:"decision_id,omitempty"`
-	Outcome    string `json:"outcome,omitempty"`
+	IssuedAt    string   `json:"issued_at"`
+	DecisionIDs []string `json:"decision_ids,omitempty"`
+	Outcome     string   `json:"outcome,omitempty"`
 }
 
 // issuedAt returns the time of a call's intent. A hook that is asked about a call again sends the time
@@ -81,7 +81,7 @@ func (st state) readCall(name string) (m made, err error) {
 // made returns how a call was decided.
 func (st state) made(name string) (made, error) {
 	m, err := st.readCall(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && m.DecisionID == "" {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(m.DecisionIDs) == 0 {
 		return made{}, errors.New("--state has no decision about this call: was it made by another hook, or a day ago?")
 	}
 	return m, err

@@ -114,7 +114,9 @@ func (p *Plug) again(
 		case a.Status == writ.Pending:
 			return nil, held
 		case a.Status == "approved":
-		case a.Status == "rejected" || held.Decision.Intent.IntentID == intents[0].IntentID:
+		case a.Status == "rejected" || slices.ContainsFunc(intents, func(in writ.Intent) bool {
+			return in.IntentID != "" && in.IntentID == held.Decision.Intent.IntentID
+		}):
 			// The redemption says why it is denied.
 		default:
 			return nil, errors.Join(errAskAfresh, st.drop(key))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
 	"writ/internal/toolcall"
@@ -54,7 +55,7 @@ func readMapping(name string) (m Mapping, err error) {
 }
 
 // Intents returns the intents of a call, one for each resource. What they have in common is in. The first
-// intent has the cost.
+// intent has the cost, and in's id if there is one, from which the ids of the others follow.
 func (m Mapping) Intents(call toolcall.Call, in writ.Intent) ([]writ.Intent, error) {
 	var err error
 	to := m.Tools[call.Tool]
@@ -76,11 +77,9 @@ func (m Mapping) Intents(call toolcall.Call, in writ.Intent) ([]writ.Intent, err
 		resources = append(resources, more...)
 	}
 	if len(to.Resources) == 0 {
-		resource, err := call.Resource()
-		if err != nil {
+		if resources, err = call.Resources(); err != nil {
 			return nil, err
 		}
-		resources = []string{resource}
 	}
 	if len(resources) > maxResources {
 		return nil, fmt.Errorf("the call has %d resources: at most %d are decided as one", len(resources), maxResources)
@@ -89,14 +88,20 @@ func (m Mapping) Intents(call toolcall.Call, in writ.Intent) ([]writ.Intent, err
 	for i, resource := range resources {
 		intents[i] = in
 		intents[i].Resource = resource
-		if i > 0 {
-			intents[i].IntentID = "" // each has its own
+		if i > 0 && in.IntentID != "" {
+			intents[i].IntentID = following(in.IntentID, i)
 		}
 	}
 	if to.Cost != nil {
 		intents[0].Cost, err = to.cost(call)
 	}
 	return intents, err
+}
+
+// following returns the id of the intent at a place of a batch whose first intent has the id first. A call that
+// comes again has the same intents.
+func following(first string, place int) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s/%d", first, place)).String()
 }
 
 // maxResources is how many intents a batch may have.

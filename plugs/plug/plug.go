@@ -31,10 +31,15 @@ type Settings struct {
 	State      string        // a directory: see State
 	Keys       string        // a file with the JWKS that receipts are verified with
 	Mapping    string        // a file: see Mapping
+
+	SessionTTL time.Duration // how long a writ session lasts, where there are any; zero is none
 }
 
-// longest bounds the durations of settings.
-const longest = 10 * time.Minute
+// longest bounds the durations of settings, and longestSession that of a session, as the server does.
+const (
+	longest        = 10 * time.Minute
+	longestSession = 7 * 24 * time.Hour
+)
 
 // Check returns which settings do not fit.
 func (s Settings) Check() error {
@@ -43,6 +48,8 @@ func (s Settings) Check() error {
 		return errors.New("--timeout: want a duration up to 10m, such as 5s")
 	case s.Wait <= 0 || s.Wait > longest:
 		return errors.New("--wait: want a duration up to 10m, such as 50s")
+	case s.SessionTTL != 0 && (s.SessionTTL < time.Second || s.SessionTTL > longestSession):
+		return errors.New("--session-ttl: want a duration from 1s to 168h, such as 12h")
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 //	held-KEY          a held call: its intents as they were sent, with their approvals
 //	taken-KEY-RANDOM  a held call that a process redeems
 //	call-ID           of a hook: when a call was sent, and how it was decided
+//	session-ID        of a hook: the writ session of a harness's session. It is a day old a day after its end
 //	swept             when files older than a day were last removed
 //
 // KEY is [Plug.Key].
@@ -67,7 +68,7 @@ func (st State) sweep(now time.Time) error {
 		if err != nil || now.Sub(info.ModTime()) < keptFor || !ours(e.Name()) {
 			continue // another process has removed it, or it is young or nothing of a plug's
 		}
-		if err := remove(st.Path(e.Name())); err != nil {
+		if err := st.Remove(e.Name()); err != nil {
 			return err
 		}
 	}
@@ -76,13 +77,16 @@ func (st State) sweep(now time.Time) error {
 
 // ours reports whether a file is one of a plug's.
 func ours(name string) bool {
-	for _, prefix := range []string{"held-", "taken-", "call-", newFile} {
+	for _, prefix := range []string{"held-", "taken-", "call-", "session-", newFile} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
 	return false
 }
+
+// Remove removes a file, if it is there.
+func (st State) Remove(name string) error { return remove(st.Path(name)) }
 
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +136,7 @@ func (st State) keep(key string, h *kept) error {
 	return nil
 }
 
-func (st State) drop(key string) error { return remove(st.Path("held-" + key)) }
+func (st State) drop(key string) error { return st.Remove("held-" + key) }
 
 // taken is a held call that this process alone may redeem.
 type taken struct{ path, from string }
