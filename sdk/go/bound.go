@@ -25,8 +25,8 @@ func (c *Client) binds(ctx context.Context, d Decision, in Intent, approval stri
 	}
 	p := receipt.Payload{
 		OrganizationID: organization, IntentID: strings.ToLower(in.IntentID), IntentDigest: in.digest(),
-		PolicyID: strings.ToLower(in.PolicyID), Decision: d.Outcome, DecisionID: d.ID, Reasons: d.Reasons, Exp: d.Receipt.Exp,
-		AuditDigest: d.AuditDigest, ApprovalID: strings.ToLower(approval),
+		PolicyID: strings.ToLower(in.PolicyID), Decision: d.Outcome, DecisionID: d.ID, Reasons: d.Reasons,
+		Exp: d.Receipt.Exp, AuditDigest: d.AuditDigest, ApprovalID: strings.ToLower(approval),
 	}
 	for p.PolicyVersion = 1; p.PolicyVersion <= maxVersion; p.PolicyVersion++ {
 		if receipt.VerifyPayload(d.Receipt, p) == nil {
