@@ -67,7 +67,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources and 1
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
 	$(GO) test -short ./engine/... ./examples ./decision/... ./storage ./storage/receipt ./storage/ledger/... ./storage/registry ./internal/scrub ./api/billing .
 
-browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone
+browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone; and the client for TypeScript that make sdk builds
 	@if ! command -v chromium >/dev/null; then echo "SKIPPED the tests of the pages in a browser: there is no chromium"; \
 	elif ! $(GO) -C internal/tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of internal/tools/browser cannot be had"; \
 	else axe=$(CURDIR)/internal/tools/browser/node_modules/axe-core/axe.min.js; \

@@ -78,11 +78,10 @@ export class Client {
   #keys: Keys | undefined;
 
   constructor(s: Settings = {}) {
-    const env = (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env ?? {};
-    this.#url = (s.url || env["WRIT_URL"] || "").replace(/\/+$/, "");
-    this.#apiKey = s.apiKey || env["WRIT_API_KEY"] || "";
-    this.#policyId = s.policyId || env["WRIT_POLICY_ID"] || "";
-    this.#agentId = s.agentId || env["WRIT_AGENT_ID"] || "";
+    this.#url = (s.url || variable("WRIT_URL")).replace(/\/+$/, "");
+    this.#apiKey = s.apiKey || variable("WRIT_API_KEY");
+    this.#policyId = s.policyId || variable("WRIT_POLICY_ID");
+    this.#agentId = s.agentId || variable("WRIT_AGENT_ID");
     this.#timeout = s.timeout ?? 2000;
     this.#trusted = s.keys;
     this.#fetch = s.fetch ?? globalThis.fetch.bind(globalThis);
@@ -417,6 +416,15 @@ export class Client {
       }
     }
     await this.#keys.verify(receipt);
+  }
+}
+
+/** Returns a variable of the environment, or nothing. Deno throws where the program may not read it. */
+function variable(name: string): string {
+  try {
+    return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] ?? "";
+  } catch {
+    return "";
   }
 }
 

@@ -126,6 +126,18 @@ test("settings come from the environment", () => scripted([allow], async (url, s
     ["Bearer sk_env", traceparent, "p1", "a1"]);
 }));
 
+test("an environment that may not be read is empty", () => {
+  const { process } = globalThis;
+  const env = new Proxy({}, { get() { throw new Error("no permission"); } }); // as Deno has it without --allow-env
+  Object.defineProperty(globalThis, "process", { value: { env }, configurable: true });
+  try {
+    new writ.Client({ url: "https://h", apiKey: "k" });
+    assert.throws(() => new writ.Client(), writ.ConfigError);
+  } finally {
+    Object.defineProperty(globalThis, "process", { value: process, configurable: true });
+  }
+});
+
 test("history is an iterator over pages", () => scripted(
   [{ data: [{ n: 1 }, { n: 2 }], next_cursor: "c 2" }, { data: [{ n: 3 }], next_cursor: null }].map((p) => ({ status: 200, body: JSON.stringify(p) })),
   async (url, seen) => {
