@@ -173,6 +173,17 @@ func (c *Client) SetAgentStatus(ctx context.Context, agentID, status string) err
 	return c.send(ctx, http.MethodPatch, path, map[string]string{"status": status}, nil)
 }
 
+// SetOrganizationStatus stops everything that the organization's agents ask ("stopped") or ends the stop
+// ("active"). It is in force when the call returns. The key needs the scope agents:write, for all agents.
+func (c *Client) SetOrganizationStatus(ctx context.Context, status string) error {
+	var is struct{ Status string }
+	err := c.send(ctx, http.MethodPatch, "/v1/organization/status", map[string]string{"status": status}, &is)
+	if err == nil && is.Status != status {
+		err = fmt.Errorf("%w: it does not say that the organization is %s", ErrAnswer, status)
+	}
+	return err
+}
+
 // DecideApproval approves, rejects or revokes a held action. verdict is approved, rejected or revoked.
 // The key needs the scope approvals:decide.
 func (c *Client) DecideApproval(ctx context.Context, id, verdict, comment string) (Approval, error) {

@@ -37,6 +37,13 @@ type conformance struct {
 			Replayed *bool
 		}
 	}
+	Statuses []struct {
+		Name    string
+		Call    string
+		Status  string
+		Answers []scripted
+		Want    struct{ Outcome, Code string }
+	}
 }
 
 func readConformance(t *testing.T) conformance {
@@ -157,6 +164,54 @@ func TestConformance(t *testing.T) {
 			var p *Problem
 			if errors.As(err, &p) && (c.Want.Status != 0 && p.Status != c.Want.Status || c.Want.Code != "" && p.Code != c.Want.Code) {
 				t.Errorf("problem %d %q, want %d %q", p.Status, p.Code, c.Want.Status, c.Want.Code)
+			}
+			if err != nil && strings.Contains(err.Error(), all.APIKey) {
+				t.Errorf("the API key is in the error %q", err)
+			}
+		})
+	}
+}
+
+// TestConformance_Statuses runs the cases of the organization's status.
+func TestConformance_Statuses(t *testing.T) {
+	all := readConformance(t)
+	if len(all.Statuses) < 7 {
+		t.Errorf("%d cases, want at least 7", len(all.Statuses))
+	}
+	for _, c := range all.Statuses {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked, sent := r.Method+" "+r.URL.Path, bodyOf(r)
+				if asked != "PATCH /v1/organization/status" || len(sent) != 1 || sent["status"] != c.Status {
+					t.Errorf("the client sends %s %v", asked, sent)
+				}
+				if n := int(requests.Add(1)); n > len(c.Answers) {
+					t.Errorf("request %d: there are %d answers", n, len(c.Answers))
+					return
+				}
+				c.Answers[0].ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			client, err := New(Config{URL: server.URL, APIKey: all.APIKey})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Call != "set_organization_status" {
+				t.Fatalf("an unknown call: %s", c.Call)
+			}
+			err = client.SetOrganizationStatus(t.Context(), c.Status)
+			got := "done"
+			if err != nil {
+				got = outcomeOf(err)
+			}
+			if got != c.Want.Outcome || requests.Load() != 1 {
+				t.Errorf("outcome %s (%v) after %d requests, want %s after one", got, err, requests.Load(), c.Want.Outcome)
+			}
+			var p *Problem
+			if errors.As(err, &p) && p.Code != c.Want.Code {
+				t.Errorf("problem %q, want %q", p.Code, c.Want.Code)
 			}
 			if err != nil && strings.Contains(err.Error(), all.APIKey) {
 				t.Errorf("the API key is in the error %q", err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -87,6 +88,33 @@ def test_conformance(case: dict[str, Any], kind: str) -> None:
 
 def test_there_are_enough_cases() -> None:
     assert len(CONFORMANCE["cases"]) >= 120
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("case", CONFORMANCE["statuses"], ids=lambda c: c["name"])
+def test_statuses(case: dict[str, Any], kind: str) -> None:
+    assert case["call"] == "set_organization_status"
+    error: Exception | None = None
+    with Scripted(case["answers"]) as server:
+
+        async def run() -> None:
+            async with writ.AsyncClient(server.url, CONFORMANCE["api_key"]) as client:
+                await client.set_organization_status(case["status"])
+
+        try:
+            if kind == "async":
+                anyio.run(run)
+            else:
+                with writ.Client(server.url, CONFORMANCE["api_key"]) as client:
+                    client.set_organization_status(case["status"])
+        except writ.WritError as e:
+            error = e
+        assert server.paths == ["/v1/organization/status"]
+        assert [json.loads(body) for body in server.bodies] == [{"status": case["status"]}]
+    assert ("done" if error is None else outcome_of(error)) == case["want"]["outcome"], error
+    if isinstance(error, writ.Problem):
+        assert error.code == case["want"]["code"]
+    assert CONFORMANCE["api_key"] not in f"{error} {error!r}"
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -352,6 +352,12 @@ export class Client {
     await this.#json({ method: "PATCH", path: `/v1/agents/${encodeURIComponent(agentId)}/status`, body: { status } });
   }
 
+  /** Stops everything that the organization's agents ask, or ends the stop. It is in force when the call returns. */
+  async setOrganizationStatus(status: "stopped" | "active"): Promise<void> {
+    const is = await this.#json({ method: "PATCH", path: "/v1/organization/status", body: { status } });
+    if (is["status"] !== status) throw new AnswerError(`it does not say that the organization is ${status}`);
+  }
+
   /** Returns what the client's own API key may do. */
   async credential(): Promise<Record<string, unknown>> {
     return this.#json({ method: "GET", path: "/v1/credential", repeats: true });

@@ -25,6 +25,24 @@ test("conformance", { concurrency: 8 }, async (t) => {
   }))));
 });
 
+test("statuses", async (t) => {
+  await Promise.all(conformance.statuses.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
+    assert.equal(c.call, "set_organization_status");
+    const client = new writ.Client({ url, apiKey: conformance.api_key });
+    let error;
+    try {
+      await client.setOrganizationStatus(c.status);
+    } catch (e) {
+      assert.ok(e instanceof writ.WritError, inspect(e));
+      error = e;
+    }
+    assert.equal(error ? outcomeOf(error) : "done", c.want.outcome, inspect(error));
+    if (error instanceof writ.Problem) assert.equal(error.code, c.want.code);
+    assert.deepEqual(seen.map((s) => [s.path, JSON.parse(s.body)]), [["/v1/organization/status", { status: c.status }]]);
+    assert.ok(!inspect(error, { depth: 9, showHidden: true }).includes(conformance.api_key), "the API key is in the error");
+  }))));
+});
+
 test("streams", { concurrency: 8 }, async (t) => {
   await Promise.all(conformance.streams.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
     const { events, error } = await follow(conformance, url);

@@ -298,6 +298,11 @@ class Flows:
         }[kind]
         return (yield from self.json("PATCH", path, status))
 
+    def set_organization_status(self, status: str) -> Flow[None]:
+        answer = yield from self.json("PATCH", "/v1/organization/status", {"status": status})
+        if answer.get("status") != status:
+            raise AnswerError(f"it does not say that the organization is {status}")
+
     def history_page(self, query: Mapping[str, str]) -> Flow[tuple[list[dict[str, Any]], str]]:
         doc = yield from self.json("GET", f"/v1/authorizations?{urlencode(query)}", repeats=True)
         rows, cursor = doc.get("data"), doc.get("next_cursor") or ""

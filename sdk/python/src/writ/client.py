@@ -247,6 +247,13 @@ class Client(_Common):
         """
         self._run(self._flows.set_status("agent", agent_id, {"status": status}))
 
+    def set_organization_status(self, status: str) -> None:
+        """Stops everything that the organization's agents ask ("stopped") or ends the stop ("active").
+
+        It is in force when the call returns. The scope is agents:write, for all agents.
+        """
+        self._run(self._flows.set_organization_status(status))
+
     def credential(self) -> dict[str, Any]:
         """Returns what the client's own API key may do."""
         return self._run(self._flows.json("GET", "/v1/credential", repeats=True))
@@ -438,6 +445,10 @@ class AsyncClient(_Common):
     async def set_agent_status(self, agent_id: str, status: str) -> None:
         """See ``Client.set_agent_status``."""
         await self._run(self._flows.set_status("agent", agent_id, {"status": status}))
+
+    async def set_organization_status(self, status: str) -> None:
+        """See ``Client.set_organization_status``."""
+        await self._run(self._flows.set_organization_status(status))
 
     async def credential(self) -> dict[str, Any]:
         """See ``Client.credential``."""
