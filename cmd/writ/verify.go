@@ -16,11 +16,10 @@ type verifyCmd struct {
 	Intent       string `placeholder:"FILE" help:"ActionIntent that was decided: check that it is the one of the digest."`
 	SessionID    string `name:"session-id" placeholder:"ID" help:"Session of the intent, which its digest covers. A row of the history has it."`
 	Policy       string `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
-	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb."`
+	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb. With --url it wants the scope history:read."`
 	storeFlags   `embed:""`
+	serverFlags  `embed:""`
 	Data         datadir.Dir `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
-	URL          string      `placeholder:"URL" help:"Server whose history to verify, as far as it shows it."`
-	APIKey       string      `placeholder:"KEY" help:"Credential for --url, of the scope history:read. Better set as WRIT_API_KEY."`
 	Anchor       string      `placeholder:"FILE" help:"Heads (one a line), receipt or evaluation result that was kept: check that the history goes on from it."`
 	Receipts     []string    `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
 }
@@ -49,6 +48,11 @@ replaced by an older copy or another one.
 
   writ verify --chain --data ./data | tail -n 1 > anchor.json
   writ verify --chain --data ./data --keys keys.jwks --anchor anchor.json
+
+--url verifies what a server shows of its history, as the credential in WRIT_API_KEY or
+a profile of writ login. The keys are for you to bring.
+
+  writ verify --chain --url https://writ.example --keys keys.jwks --anchor anchor.json
 
 --store mongodb reads the database at one moment, as wholly as a directory, while
 replicas go on:

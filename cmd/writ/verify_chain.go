@@ -51,17 +51,17 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 		return "", &usageError{"--store mongodb: want --keys=FILE|URL, such as a replica's /.well-known/jwks.json"}
 	case c.Store == "mongodb":
 		return "MongoDB", nil
-	case (c.Data == "") == (c.URL == ""):
+	case (c.Data == "") == (c.URL == "" && c.Profile == ""):
 		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or " +
 			"WRIT_URL), or --store mongodb"}
 	case c.Data != "":
 		return string(c.Data), nil
-	case c.APIKey == "":
-		return "", &usageError{"--url: want a key of the scope history:read in WRIT_API_KEY"}
 	case c.Keys == "":
 		return "", &usageError{"--url: want --keys=FILE|URL: which keys to trust is not for the server to say"}
 	}
-	return c.URL, nil
+	p, err := c.profile()
+	c.URL, c.APIKey = p.URL, p.Key
+	return c.URL, err
 }
 
 // wholeHistory is a complete history. A server shows only a part.
