@@ -3,6 +3,8 @@ package console
 import (
 	"encoding/json"
 	"strings"
+
+	"writ/internal/printable"
 )
 
 // suiteCase returns a case of a suite that wants the decision of a row, in YAML. A row may lack members of
@@ -27,7 +29,7 @@ func suiteCase(r *row) string {
 	}
 	var b strings.Builder
 	if len(r.LeftOut) > 0 {
-		b.WriteString("# not kept in the history: " + text(strings.Join(r.LeftOut, ", ")) + "\n")
+		b.WriteString("# not kept in the history: " + printable.Text(strings.Join(r.LeftOut, ", ")) + "\n")
 	}
 	b.WriteString("intents:\n  " + inline(r.IntentID) + ": " + inline(intent) + "\ntests:\n  - " + inline(test) + "\n")
 	return b.String()
@@ -39,21 +41,5 @@ func inline(v any) string {
 	if err != nil {
 		return "null" // cannot happen: v has texts and numbers
 	}
-	var b strings.Builder
-	for _, r := range string(data) {
-		switch {
-		case !hidden(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			b.WriteString("�")
-		default:
-			b.WriteString(`\u` + hex4(r))
-		}
-	}
-	return b.String()
-}
-
-func hex4(r rune) string {
-	const digits = "0123456789abcdef"
-	return string([]byte{digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15]})
+	return printable.Text(string(data))
 }

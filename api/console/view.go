@@ -10,10 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/currency"
+
+	"writ/internal/printable"
 )
 
 //go:embed web/*.html
@@ -50,7 +51,7 @@ var navigation = []entry{
 func (frame) Navigation() []entry { return navigation }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"text": text, "short": short, "when": when, "ago": ago, "money": money, "words": words, "under": pageOf,
+	"text": printable.Text, "short": short, "when": when, "ago": ago, "money": money, "words": words, "under": pageOf,
 }).ParseFS(pages, "web/*.html"))
 
 func (c *Console) render(w http.ResponseWriter, status int, name string, f frame) {
@@ -66,35 +67,12 @@ func (c *Console) render(w http.ResponseWriter, status int, name string, f frame
 	_, _ = w.Write(page.Bytes()) // a browser that is gone
 }
 
-// text returns a text of somebody else as it can be shown: control characters and characters that change
-// the direction of text are escapes. So what a person approves reads as what it is.
-func text(s string) string {
-	if !strings.ContainsFunc(s, hidden) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if hidden(r) {
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hidden reports whether a character cannot be seen or changes how others are seen.
-func hidden(r rune) bool {
-	return r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' ||
-		unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.Co, r)
-}
-
 // maxShort is the number of characters of a text in a list.
 const maxShort = 96
 
-// short is text for a list.
+// short is a text of somebody else for a list. What a person approves reads as what it is.
 func short(s string) string {
-	s = text(s)
+	s = printable.Text(s)
 	if utf8.RuneCountInString(s) <= maxShort {
 		return s
 	}

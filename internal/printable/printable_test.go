@@ -11,15 +11,17 @@ import (
 
 func TestText(t *testing.T) {
 	for s, want := range map[string]string{
-		"":                        "",
-		"Zürich 東京 €":             "Zürich 東京 €",
-		"a\x1b[31mred":            `a\u001b[31mred`,
-		"two\nlines\ttab\r":       `two\u000alines\u0009tab\u000d`,
-		"moc.\u202eevil":          `moc.\u202eevil`,
-		"C1 \u009b and \x7f":      `C1 \u009b and \u007f`,
-		"joined\u200dline\u2028.": `joined\u200dline\u2028.`,
-		"tag \U000e0041":          `tag \udb40\udc41`,
-		"broken \xff":             "broken \ufffd",
+		"":                         "",
+		"Zürich 東京 €":              "Zürich 東京 €",
+		"a\x1b[31mred":             `a\u001b[31mred`,
+		"two\nlines\ttab\r":        `two\u000alines\u0009tab\u000d`,
+		"moc.\u202eevil":           `moc.\u202eevil`,
+		"C1 \u009b and \x7f":       `C1 \u009b and \u007f`,
+		"joined\u200dline\u2028.":  `joined\u200dline\u2028.`,
+		"tag \U000e0041":           `tag \udb40\udc41`,
+		"broken \xff":              "broken \ufffd",
+		"selected\ufe0f\U000e0100": `selected\ufe0f\udb40\udd00`,
+		"filled\u3164":             `filled\u3164`,
 	} {
 		if got := printable.Text(s); got != want {
 			t.Errorf("Text(%q) = %q, want %q", s, got, want)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/internal/printable"
 	"writ/internal/toolcall"
 	writ "writ/sdk/go"
 )
@@ -134,14 +135,10 @@ func defaultState(kind string) (string, error) {
 	return filepath.Join(home, ".local", "state", "writ", kind), nil
 }
 
-// OneLine bounds a text, which may be the server's, and takes line ends and control characters out of it.
+// OneLine bounds a text, which may be the server's, and puts it on one line. Other characters that show
+// nothing are escapes.
 func OneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
+	s = printable.Text(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(s))
 	if len(s) > 2000 {
 		s = strings.ToValidUTF8(s[:2000], "") + "…"
 	}

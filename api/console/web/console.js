@@ -4,10 +4,10 @@
 const $ = (id) => document.getElementById(id);
 const utf8 = new TextEncoder();
 
-// --- texts, as view.go writes them
+// --- texts, as internal/printable writes them
 
-const hidden = /[\p{Cc}\p{Cf}\p{Co}\u2028\u2029\ufe00-\ufe0f\ufffd]|[\u{e0100}-\u{e01ef}]/gu;
-const text = (s) => String(s ?? "").replace(hidden, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const text = (s) => String(s ?? "").replace(hidden, (c) => c.split("").map((u) => "\\u" + u.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
 const short = (s) => {
   const all = [...text(s)];
   return all.length <= 96 ? all.join("") : all.slice(0, 96).join("") + "…";
