@@ -28,8 +28,8 @@ UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decisio
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(BIN) ## Decide the example intents, verify each receipt, then serve on :3820
-	$(BIN) serve --demo
+run: $(BIN) ## Decide the example intents, verify each receipt, then serve this machine on port 3820
+	$(BIN) serve --demo --addr 127.0.0.1:3820
 
 $(BIN): $(SOURCES)
 	$(FIRST)

@@ -33,11 +33,11 @@ var below = map[string][]string{
 
 // plain are the packages of internal that every room may import. They import no room.
 var plain = []string{"writ/internal/apikey", "writ/internal/printable", "writ/internal/scrub", "writ/internal/telemetry",
-	"writ/internal/toolcall"}
+	"writ/internal/tlsfiles", "writ/internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
 var forTests = []string{"writ/internal/freeze", "writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/pypi", "writ/internal/reference",
-	"writ/internal/scrub/scrubtest", "writ/internal/system"}
+	"writ/internal/scrub/scrubtest", "writ/internal/system", "writ/internal/tlsfiles/tlstest"}
 
 // sole has a library and the only packages that may import it.
 var sole = map[string][]string{

@@ -21,6 +21,8 @@ import (
 type Client struct {
 	Base  string // such as http://127.0.0.1:3820
 	Token string
+	// Transport sends the requests. The default is [http.DefaultTransport].
+	Transport http.RoundTripper
 }
 
 // Direct is an HTTP client that follows no redirect. A redirect could carry the credential to an
@@ -61,7 +63,9 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	if r.IfNoneMatch != "" {
 		req.Header.Set("If-None-Match", r.IfNoneMatch)
 	}
-	resp, err := Direct.Do(req)
+	direct := *Direct
+	direct.Transport = c.Transport
+	resp, err := direct.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func TestDecision_Documents_TheCLIFollowsNoRedirect(t *testing.T) {
 		server := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/rules", status))
 		defer server.Close()
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			client := Patient{Client{server.URL, "key"}, func(string, ...any) {}, "in WRIT_API_KEY"}
+			client := Patient{Client{Base: server.URL, Token: "key"}, func(string, ...any) {}, "in WRIT_API_KEY"}
 			_, err := client.Call(context.Background(), Request{Method: method, Path: "/v1/rules", Body: "x"}, nil)
 			if err == nil || !strings.Contains(err.Error(), "redirects to") || !strings.Contains(err.Error(), other.URL) {
 				t.Errorf("%s with %d = %v, want an error that names the other address", method, status, err)

@@ -13,7 +13,10 @@ import (
 )
 
 type consoleCmd struct {
-	URL  string `name:"url" required:"" placeholder:"URL" help:"Server, such as https://writ.example.com."`
+	URL string `name:"url" required:"" placeholder:"URL" help:"Server, such as https://writ.example.com."`
+
+	trustFlags `embed:""`
+
 	Addr string `default:"127.0.0.1:3830" help:"Loopback address to serve the pages on."`
 }
 

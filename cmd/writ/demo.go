@@ -58,5 +58,6 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	}
 	d := &demo{out: out, colors: colorsFor(out), operator: newClient(n.url(), operator), trusted: n.trusted,
 		set: set}
+	d.operator.Transport = n.selfTransport()
 	return d.run(ctx)
 }

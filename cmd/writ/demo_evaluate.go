@@ -35,7 +35,8 @@ func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
 	if err := d.operator.Do(ctx, http.MethodPost, "/v1/tokens", body, &key); err != nil {
 		return nil, err
 	}
-	d.agent = newClient(d.operator.Base, key.Token)
+	d.agent = d.operator
+	d.agent.Token = key.Token
 	return func() error {
 		return d.operator.Do(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil, nil)
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"writ/internal/tlsfiles"
 	"writ/plugs/envoy"
 )
 
@@ -37,8 +38,14 @@ func (n *node) serveEnvoy(ctx context.Context, c *serveCmd) error {
 	if err != nil {
 		return err
 	}
-	settings := envoy.Settings{URL: n.url(), APIKey: key, PolicyID: f.PolicyID, AgentID: f.AgentID, Log: n.log}
-	s, err := envoy.Listen(ctx, f.Addr, envoy.TLS{Cert: f.Cert, Key: f.Key, ClientCA: f.ClientCA}, envoy.New(settings))
+	settings := envoy.Settings{URL: n.url(), APIKey: key, PolicyID: f.PolicyID, AgentID: f.AgentID,
+		Transport: n.selfTransport(), Log: n.log}
+	if files := (tlsfiles.Files{Cert: f.Cert, Key: f.Key, ClientCA: f.ClientCA}); files != (tlsfiles.Files{}) {
+		if n.envoyTLS, err = tlsfiles.Load(files); err != nil {
+			return fmt.Errorf("--ext-authz-cert: %w", err)
+		}
+	}
+	s, err := envoy.Listen(ctx, f.Addr, n.envoyTLS, envoy.New(settings))
 	if err != nil {
 		return fmt.Errorf("--ext-authz: %w", err)
 	}

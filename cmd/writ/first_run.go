@@ -29,7 +29,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 			fmt.Fprintf(out, "  %s  %s\n", key.file, key.use)
 		}
 	}
-	fmt.Fprintf(out, "\nwrit serves on %s; metrics and readiness on http://%s\n", n.url(), n.admin.Addr())
+	fmt.Fprintf(out, "\nwrit serves on %s; metrics and readiness on %s\n", n.url(), n.urlOf(n.admin))
 	if (len(n.made) > 0 || c.Demo) && c.OperatorAlg == "HS256" {
 		what := "Evaluate an intent"
 		if !c.Demo {

@@ -39,12 +39,14 @@ type plugFlags struct {
 	Mapping string        `placeholder:"FILE" help:"YAML of what calls of tools are: actions, resources and costs."`
 
 	VerifyKeys string `placeholder:"FILE" help:"JWKS with which each receipt is verified."`
+
+	trustFlags `embed:""`
 }
 
 func (f plugFlags) settings() plug.Settings {
 	return plug.Settings{
 		URL: f.URL, APIKey: f.APIKey, APIKeyFile: f.APIKeyFile, PolicyID: f.PolicyID, AgentID: f.AgentID,
-		Timeout: f.Timeout, Wait: f.Wait, State: f.State, Mapping: f.Mapping, Keys: f.VerifyKeys,
+		Timeout: f.Timeout, Wait: f.Wait, State: f.State, Mapping: f.Mapping, Keys: f.VerifyKeys, CA: f.CA,
 	}
 }
 

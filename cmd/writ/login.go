@@ -18,7 +18,10 @@ import (
 const defaultProfile = "default"
 
 type loginCmd struct {
-	URL     string `name:"url" required:"" placeholder:"URL" help:"Server, such as https://writ.example."`
+	URL string `name:"url" required:"" placeholder:"URL" help:"Server, such as https://writ.example."`
+
+	trustFlags `embed:""`
+
 	Profile string `placeholder:"NAME" help:"Name under which the credential is stored. Default: default."`
 	JSON    bool   `name:"json" help:"Print a JSON object of the profile, without the key."`
 }

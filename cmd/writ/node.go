@@ -13,6 +13,7 @@ import (
 	"writ/api"
 	"writ/decision"
 	"writ/internal/scrub"
+	"writ/internal/tlsfiles"
 	"writ/plugs/envoy"
 	"writ/storage"
 	"writ/storage/ledger"
@@ -33,12 +34,14 @@ type node struct {
 	server   *api.Server
 	api      net.Listener
 	admin    net.Listener
-	secret   []byte       // the secret of operator tokens
-	trusted  receipt.Keys // the keys that verify this deployment's receipts
-	made     []ownKey     // the keys that this start has made
-	lost     chan error   // receives the reason why the store cannot be used any more; then the process must exit
+	tls      *tlsfiles.Server // nil without TLS
+	secret   []byte           // the secret of operator tokens
+	trusted  receipt.Keys     // the keys that verify this deployment's receipts
+	made     []ownKey         // the keys that this start has made
+	lost     chan error       // receives the reason why the store cannot be used any more; then the process must exit
 
-	envoy *envoy.Server // nil if Envoy is not served
+	envoy    *envoy.Server    // nil if Envoy is not served
+	envoyTLS *tlsfiles.Server // nil if it is served without TLS
 
 	endTraces func(context.Context) error // sends the last spans; nil without traces
 

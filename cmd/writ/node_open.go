@@ -41,9 +41,13 @@ func openNode(
 			err = errors.Join(err, n.close(ctx))
 		}
 	}()
+	if n.tls, err = c.TLS.open(); err != nil {
+		return nil, err
+	}
 	if err := n.listen(ctx, c); err != nil {
 		return nil, err
 	}
+	n.warnOfPlainHTTP(c)
 	if err := c.Data.Create(); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,9 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 	}
 	if n.admin, err = listen.Listen(ctx, "tcp", c.AdminAddr); err != nil {
 		return fmt.Errorf("--admin-addr: %w", err)
+	}
+	if n.tls != nil {
+		n.api, n.admin = n.tls.Listener(n.api), n.tls.Listener(n.admin)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type serverFlags struct {
 	URL     string `name:"url" placeholder:"URL" help:"Server, such as http://localhost:3820."`
 	APIKey  string `name:"api-key" placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY, or stored by writ login."`
 	Profile string `placeholder:"NAME" help:"Profile of writ login. Default: the last one of --url."`
+
+	trustFlags `embed:""`
 }
 
 // organization is an organization on a server. The credential says which.

@@ -20,6 +20,8 @@ type serveCmd struct {
 	Data           datadir.Dir `default:"./data" help:"Data directory."`
 	AcceptRollback *uint64     `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
 
+	TLS tlsFlags `embed:""`
+
 	Demo bool `help:"Decide the example intents first, in the organization demo, then serve."`
 
 	Plans      string        `placeholder:"FILE" help:"JSON object of the plans by name, replacing the built-in ones."`
@@ -78,7 +80,7 @@ func (c *serveCmd) Help() string {
 	return `The first start in an empty data directory makes a signing key, an operator secret
 and a scrub key, and prints curl commands that register an example policy and
 evaluate an intent. Stop with SIGINT or SIGTERM: the server
-finishes the requests it has accepted. SIGHUP is logged and changes nothing.`
+finishes the requests it has accepted. SIGHUP reads the files of --tls-cert again.`
 }
 
 // Run serves until ctx ends.
@@ -115,7 +117,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 			n.log.Error("stopping: nothing can be decided any more", "problem", err)
 			return errors.Join(err, n.shutdown(), <-stopped)
 		case <-hangups:
-			n.log.Info("SIGHUP: nothing to reload or reopen; restart to change settings")
+			n.reload()
 		case <-ctx.Done():
 			serving = false
 		}

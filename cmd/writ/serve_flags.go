@@ -70,7 +70,7 @@ func (c *serveCmd) Validate() error {
 	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
 		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
-	return errors.Join(c.checkStore(), c.CallerLimits.check(), c.Core.check(), c.ExtAuthz.check(),
+	return errors.Join(c.checkStore(), c.CallerLimits.check(), c.Core.check(), c.ExtAuthz.check(), c.TLS.check(),
 		c.Billing.check(c.PortalURL), c.Kafka.check(c.DecisionLog.kind))
 }
 

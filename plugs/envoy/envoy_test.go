@@ -2,15 +2,8 @@ package envoy
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"writ/internal/must"
+	"writ/internal/tlsfiles"
+	"writ/internal/tlsfiles/tlstest"
 )
 
 // check is a check of GET http://shop.example/goods.
@@ -108,28 +103,21 @@ func TestCheck_AsksAsTheRouteSays(t *testing.T) {
 
 // TestListen_OnTCPWantsCertificates checks that a client without a certificate of the CA is not served.
 func TestListen_OnTCPWantsCertificates(t *testing.T) {
-	dir := t.TempDir()
-	ca, caKey := newCertificate(t, dir, "ca", nil, nil)
-	newCertificate(t, dir, "server", ca, caKey)
-	newCertificate(t, dir, "client", ca, caKey)
-	newCertificate(t, dir, "stranger", nil, nil)
-	at := func(name string) string { return filepath.Join(dir, name) }
+	ours, others := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	cert, key := ours.Certificate(time.Now().Add(time.Hour))
 	a := New(Settings{URL: "http://127.0.0.1:1", APIKey: "k", Log: slog.New(slog.DiscardHandler)})
-	for _, files := range []TLS{{}, {Cert: at("server.crt"), Key: at("server.key")}} {
+	open := must.Get(tlsfiles.Load(tlsfiles.Files{Cert: cert, Key: key}))(t)
+	for _, files := range []*tlsfiles.Server{nil, open} {
 		if _, err := Listen(t.Context(), "127.0.0.1:0", files, a); err == nil {
 			t.Errorf("Listen with %+v = nil, want an error", files)
 		}
 	}
-	files := TLS{Cert: at("server.crt"), Key: at("server.key"), ClientCA: at("ca.crt")}
+	files := must.Get(tlsfiles.Load(tlsfiles.Files{Cert: cert, Key: key, ClientCA: ours.File}))(t)
 	s := must.Get(Listen(t.Context(), "127.0.0.1:0", files, a))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
-	for _, name := range []string{"client", "stranger", ""} {
-		config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
-		config.RootCAs.AddCert(ca)
-		if name != "" {
-			config.Certificates = []tls.Certificate{must.Get(tls.LoadX509KeyPair(at(name+".crt"), at(name+".key")))(t)}
-		}
+	for name, certificates := range map[string][]tls.Certificate{"client": {ours.Pair()}, "stranger": {others.Pair()}, "": nil} {
+		config := &tls.Config{RootCAs: ours.Pool, ServerName: "localhost", Certificates: certificates}
 		conn := must.Get(grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config))))(t)
 		_, err := authv3.NewAuthorizationClient(conn).Check(t.Context(), check(nil, nil))
 		if want := map[bool]codes.Code{true: codes.OK, false: codes.Unavailable}[name == "client"]; status.Code(err) != want {
@@ -154,11 +142,11 @@ func TestListen_OnASocket(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+file, TLS{}, a); err == nil {
+	if _, err := Listen(t.Context(), "unix:"+file, nil, a); err == nil {
 		t.Error("Listen on a file = nil, want an error")
 	}
-	s := must.Get(Listen(t.Context(), "unix:"+path, TLS{}, a))(t)
-	if _, err := Listen(t.Context(), "unix:"+path, TLS{}, a); err == nil || !strings.Contains(err.Error(), "another") {
+	s := must.Get(Listen(t.Context(), "unix:"+path, nil, a))(t)
+	if _, err := Listen(t.Context(), "unix:"+path, nil, a); err == nil || !strings.Contains(err.Error(), "another") {
 		t.Errorf("Listen on a socket that is in use = %v, want an error", err)
 	}
 	s.Shutdown(context.Background())
@@ -168,7 +156,7 @@ func TestListen_OnASocket(t *testing.T) {
 	if _, err := net.Dial("unix", path); err == nil {
 		t.Error("the socket is still served")
 	}
-	s = must.Get(Listen(t.Context(), "unix:"+path, TLS{}, a))(t) // a dead one is replaced
+	s = must.Get(Listen(t.Context(), "unix:"+path, nil, a))(t) // a dead one is replaced
 	if err := s.listener.Close(); err != nil {
 		t.Error(err)
 	}
@@ -181,28 +169,4 @@ func TestServer_SurvivesAPanic(t *testing.T) {
 	if status.Code(err) != codes.Internal {
 		t.Errorf("a panic = %v, want an internal error", err)
 	}
-}
-
-// newCertificate writes NAME.crt and NAME.key, signed by parent or by itself.
-func newCertificate(t *testing.T, dir, name string, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IsCA: parent == nil, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	if parent == nil {
-		parent, by = template, key
-	}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by))(t)
-	private := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
-	for ext, block := range map[string]*pem.Block{
-		".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name+ext), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return must.Get(x509.ParseCertificate(der))(t), key
 }

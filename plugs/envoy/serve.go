@@ -2,8 +2,6 @@ package envoy
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -17,10 +15,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
-)
 
-// TLS names the PEM files of a listener. Only clients with a certificate of ClientCA are served.
-type TLS struct{ Cert, Key, ClientCA string }
+	"writ/internal/tlsfiles"
+)
 
 // unixPrefix begins the address of a Unix socket.
 const unixPrefix = "unix:"
@@ -31,23 +28,22 @@ type Server struct {
 	grpc     *grpc.Server
 }
 
-// Listen listens on HOST:PORT with TLS, or on unix:PATH, which only the user of this process can open.
-func Listen(ctx context.Context, addr string, files TLS, a *Authorizer) (*Server, error) {
+// Listen listens on HOST:PORT by files, which must ask for certificates of clients, or without files on
+// unix:PATH, which only the user of this process can open.
+func Listen(ctx context.Context, addr string, files *tlsfiles.Server, a *Authorizer) (*Server, error) {
 	options := []grpc.ServerOption{grpc.UnaryInterceptor(a.recovered), grpc.MaxConcurrentStreams(maxStreams)}
 	var s Server
 	var err error
 	path, unix := strings.CutPrefix(addr, unixPrefix)
 	switch {
-	case unix && files != (TLS{}):
+	case unix && files != nil:
 		return nil, errors.New("a Unix socket has no TLS: leave out the certificates")
 	case unix:
 		s.listener, err = listenUnix(ctx, path)
+	case files == nil || !files.AsksClients():
+		return nil, errors.New("want a certificate, its key and the CA of client certificates, or unix:PATH")
 	default:
-		var config *tls.Config
-		if config, err = files.config(); err != nil {
-			return nil, err
-		}
-		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+		options = append(options, grpc.Creds(credentials.NewTLS(files.Config("h2"))))
 		var listen net.ListenConfig
 		s.listener, err = listen.Listen(ctx, "tcp", addr)
 	}
@@ -85,28 +81,6 @@ func (a *Authorizer) recovered(
 		}
 	}()
 	return next(ctx, req)
-}
-
-func (f TLS) config() (*tls.Config, error) {
-	if f.Cert == "" || f.Key == "" || f.ClientCA == "" {
-		return nil, errors.New("want a certificate, its key and the CA of client certificates, or unix:PATH")
-	}
-	own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate: %w", err)
-	}
-	pem, err := os.ReadFile(f.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("reading the CA of client certificates: %w", err)
-	}
-	clients := x509.NewCertPool()
-	if !clients.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate", f.ClientCA)
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
-	}, nil
 }
 
 // listenUnix makes a socket that only this user can open. It makes it in a directory of its own first,

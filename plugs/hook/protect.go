@@ -78,7 +78,7 @@ func (h *Hook) own(home, cwd string) []string {
 	if program, err := os.Executable(); err == nil {
 		all = append(all, program)
 	}
-	for _, f := range []string{h.APIKeyFile, h.Keys, h.Mapping} {
+	for _, f := range []string{h.APIKeyFile, h.Keys, h.Mapping, h.CA} {
 		if f == "" {
 			continue
 		}

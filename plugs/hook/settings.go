@@ -75,6 +75,7 @@ func (i Installation) command(use Use) string {
 	flag("--state", h.State)
 	flag("--mapping", h.Mapping)
 	flag("--verify-keys", h.Keys)
+	flag("--ca", h.CA)
 	flag("--timeout", h.Timeout.String())
 	if use != Decide {
 		return quoted(append(words, string(use)))

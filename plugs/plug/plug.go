@@ -32,6 +32,7 @@ type Settings struct {
 	State      string        // a directory: see State
 	Keys       string        // a file with the JWKS that receipts are verified with
 	Mapping    string        // a file: see Mapping
+	CA         string        // a file with authorities that the process trusts beside the system's
 
 	SessionTTL time.Duration // how long a writ session lasts, where there are any; zero is none
 }
