@@ -48,7 +48,8 @@ func newSite(t *testing.T, harness string, flags ...string) *site {
 	s := newServer(t, bin)
 	s.harness = harness
 	key := s.post("/v1/tokens", members{
-		"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert", "actions:record"}, "policy_id": harnessPolicy,
+		"name": "hook", "scopes": []string{"policy:evaluate", "facts:assert", "actions:record", "sessions:write"},
+		"policy_id": harnessPolicy,
 	})
 	install := exec.Command("writ", append([]string{"hook", "install", harness, "--yes", "--url", s.url}, flags...)...)
 	install.Env = slices.Concat(s.env, []string{"WRIT_API_KEY=" + fmt.Sprint(key["token"])})
@@ -253,6 +254,31 @@ func TestHarness_Decides(t *testing.T) {
 		s.session(touch("held"))
 		if s.made("held") {
 			t.Error("the approved call ran twice")
+		}
+	})
+}
+
+// TestHarness_Sessions holds that a harness's session is a writ session, which is closed at its end, and that a
+// patch of several files is one action.
+func TestHarness_Sessions(t *testing.T) {
+	eachHarness(t, func(t *testing.T, harness string) {
+		s := newSite(t, harness, "--session-ttl", "1h", "--session-actions", "file.write")
+		at := func(name string) string { return filepath.Join(s.project, name) }
+		calls := []wanted{{write: at("a")}, touch("b")}
+		if harness == "codex" {
+			and := "\n+x\n*** Add File: "
+			calls = append(calls, wanted{write: at("c") + and + at("d")}, wanted{write: at("e") + and + at("f-denied")})
+		}
+		heard := s.session(calls...)
+		for name, want := range map[string]bool{
+			"a": true, "b": false, "c": harness == "codex", "d": harness == "codex", "e": false, "f-denied": false,
+		} {
+			if s.made(name) != want {
+				t.Errorf("%s: made = %t, want %t; the model heard %q", name, !want, want, heard)
+			}
+		}
+		if got := s.sessions(); got != "closed" {
+			t.Errorf("the sessions are %q, want one that is closed", got)
 		}
 	})
 }

@@ -374,11 +374,11 @@ func TestMCP_Session(t *testing.T) {
 }
 
 // sessions returns the statuses of the writ sessions, in the order of words.
-func (g *gatewayed) sessions() string {
+func (s *site) sessions() string {
 	var all []string
-	list, _ := g.send(http.MethodGet, "/v1/sessions", nil)["data"].([]any)
-	for _, s := range list {
-		all = append(all, fmt.Sprint(s.(map[string]any)["status"]))
+	list, _ := s.send(http.MethodGet, "/v1/sessions", nil)["data"].([]any)
+	for _, one := range list {
+		all = append(all, fmt.Sprint(one.(map[string]any)["status"]))
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
