@@ -67,6 +67,8 @@ type mcpRunCmd struct {
 	mcpServer    `embed:""`
 	Held         string        `default:"deny" enum:"deny,wait" help:"What becomes of a held call: deny refuses it until it is approved and made again, wait waits for the verdict."`
 	ApprovalURL  string        `name:"approval-url" env:"-" placeholder:"URL" help:"Where a person approves a held call, before the approval's id, such as https://console.example/approvals/. Clients that can show addresses show it."`
+	Record       bool          `env:"-" help:"Record what became of each call that was allowed. The key needs actions:record, too."`
+	AuthZEN      bool          `name:"authzen-mapping" env:"-" help:"Let x-authzen-mapping of a tool, which the server declares, say what its calls are. Wants --pin, so that it does not change. A tool in --mapping is what that says."`
 	SessionTTL   time.Duration `name:"session-ttl" placeholder:"1h" help:"Open a writ session of this length for each connection, and close it at its end."`
 	SessionTools []string      `placeholder:"TOOL,…" help:"The tools that such a session may call."`
 
@@ -92,7 +94,11 @@ func (c *mcpRunCmd) Run(ctx context.Context, s streams) error {
 	if len(c.SessionTools) > 0 && c.SessionTTL == 0 {
 		return &usageError{"--session-tools wants --session-ttl, such as 1h"}
 	}
+	if c.AuthZEN && c.Pin == "" {
+		return &usageError{"--authzen-mapping wants --pin: a server that changes what its tools are is noticed by it"}
+	}
 	config := c.config(s)
+	config.Record, config.AuthZEN = c.Record, c.AuthZEN
 	config.Settings, config.Wait = c.settings(), c.Held == "wait"
 	config.ApprovalURL = c.ApprovalURL
 	config.SessionTTL, config.SessionTools = c.SessionTTL, c.SessionTools

@@ -39,15 +39,14 @@ var (
 	parts     = []string{"edits", "files"}
 )
 
-// ServerAction returns the type of the action that asks an MCP server by a method. No tool's name has a colon.
-func ServerAction(server, method string) string { return "mcp." + server + ":" + method }
-
 // PromptResource returns the resource of a prompt of an MCP server.
 func PromptResource(server, name string) string { return "mcp/" + server + "/prompts/" + name }
 
 // ActionType returns the type of the call's action.
 func (c Call) ActionType() string {
 	switch {
+	case c.method != "": // no tool's name has a colon
+		return "mcp." + c.Server() + ":" + c.method
 	case c.mcp != "":
 		return "mcp." + strings.ReplaceAll(c.mcp, "/", ".")
 	case known[c.Tool] != "":
@@ -211,12 +210,13 @@ const (
 	droppedFact = "fact.arg.dropped"
 )
 
-// Facts returns the facts about the call: fact.arg.NAME for each argument, as text or as JSON, and the
+// Facts returns the metadata of the call: what is stated, fact.arg.NAME for each argument, as text or as JSON, and the
 // session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
 // fact.arg.NAME.bytes. The arguments beyond 64 keys are left out, those that come later in the
 // alphabet; then fact.arg.dropped says how many.
 func (c Call) Facts() (map[string]string, error) {
-	facts := make(map[string]string)
+	facts := make(map[string]string, len(c.Stated)+len(c.Args))
+	maps.Copy(facts, c.Stated)
 	for name, v := range map[string]string{"id": c.Session, "mode": c.Mode, "cwd": c.CWD} {
 		if v != "" {
 			facts["fact.session."+name] = v

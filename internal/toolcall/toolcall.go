@@ -44,7 +44,11 @@ type Call struct {
 	Tool    string // as the harness calls it
 	Args    map[string]jsontext.Value
 
-	mcp string // server/tool of a tool of an MCP server
+	// Stated is further metadata of the call's intents. It is there however many arguments there are.
+	Stated map[string]string
+
+	mcp    string // server/tool of a tool of an MCP server
+	method string // of a request of an MCP server that calls no tool
 }
 
 // before and after are the events before and after a call, by harness.
@@ -141,6 +145,18 @@ func OfServer(server, tool string, args []byte) (Call, error) {
 	r := reader{in: members{"arguments": args}}
 	c := Call{Harness: "mcp", Tool: tool, mcp: server + "/" + tool, Args: r.object("arguments", r.in["arguments"])}
 	return c, r.err
+}
+
+// OfMethod returns a request of an MCP server that calls no tool, as a gateway reads it. args are what the agent
+// asks with.
+func OfMethod(server, method string, args map[string]string) (Call, error) {
+	data, err := json.Marshal(args)
+	if err != nil {
+		return Call{}, fmt.Errorf("arguments: %w", err)
+	}
+	c, err := OfServer(server, method, data)
+	c.method = method
+	return c, err
 }
 
 // Server returns the MCP server that has the tool, or nothing.

@@ -63,20 +63,28 @@ func call(
 	if err != nil {
 		return false, err
 	}
-	in.ActionType = toolcall.ServerAction(server, method)
+	args := make(map[string]string)
 	switch method {
 	case "tools/call":
 		return true, ofTool(server, params, in)
 	case "resources/read":
 		in.Resource, err = text("params.uri", params["uri"])
+		args["uri"] = in.Resource
 	case "prompts/get":
 		var name string
 		name, err = text("params.name", params["name"])
 		in.Resource = toolcall.PromptResource(server, name)
+		if v := params["arguments"]; err == nil && v != nil && json.Unmarshal(v, &args) != nil {
+			err = &mistake{"params.arguments", "want an object of texts"}
+		}
 	default:
 		return false, &mistake{"method", "writ does not pass " + strconv.Quote(method) + " on"}
 	}
-	return true, err
+	if err != nil {
+		return false, err
+	}
+	asked, err := toolcall.OfMethod(server, method, args)
+	return true, of(asked, err, in)
 }
 
 // ofTool fills in the action, the resource and the facts of a call of a tool.
@@ -87,10 +95,15 @@ func ofTool(server string, params map[string]jsontext.Value, in *writ.Intent) er
 	}
 	call, err := toolcall.OfServer(server, name, params["arguments"])
 	if err == nil {
-		in.ActionType = call.ActionType()
 		in.Resource, err = call.Resource()
 	}
+	return of(call, err, in)
+}
+
+// of fills in the action and the facts of what is asked of a server, if there was no mistake until here.
+func of(call toolcall.Call, err error, in *writ.Intent) error {
 	if err == nil {
+		in.ActionType = call.ActionType()
 		in.Metadata, err = call.Facts()
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ func TestCall(t *testing.T) {
 		`{"method":"tools/call","params":{"name":"list","Name":"drop"}}`:          {problem: `params: "Name" is read`},
 		`{"method":"tools/call","params":{"name":"l","arguments":{"a":1,"a":2}}}`: {problem: "body: want one JSON object, with each"},
 		`{"method":"tools/call","params":{"name":"l","arguments":[1]}}`:           {problem: "params: "},
+		`{"method":"prompts/get","params":{"name":"p","arguments":{"a":1}}}`:      {problem: "params.arguments: want an object of texts"},
 		`{"method":"completion/complete","params":{}}`:                            {problem: "method: writ does not pass"},
 		`{"id":1,"result":{}}`:                                                    {problem: "body: want a request"},
 		`[{"method":"ping"}]`:                                                     {problem: "body: want one JSON object"},
@@ -45,6 +47,17 @@ func TestCall(t *testing.T) {
 		case err != nil || decided != (want.action != "") || in.Resource != want.resource ||
 			decided && in.ActionType != want.action || in.Metadata["fact.arg.path"] != want.fact:
 			t.Errorf("%s = %t %+v, %v; want %+v", body, decided, in, err, want)
+		}
+	}
+	for body, want := range map[string]map[string]string{ // as writ mcp says them
+		`{"method":"resources/read","params":{"uri":"file:///a"}}`:                        {"fact.arg.uri": "file:///a"},
+		`{"method":"prompts/get","params":{"name":"p","arguments":{"a":"1","fact":"x"}}}`: {"fact.arg.a": "1", "fact.arg.fact": "x"},
+		`{"method":"prompts/get","params":{"name":"p","arguments":null}}`:                 {},
+	} {
+		var in writ.Intent
+		_, err := call("fs", &authv3.AttributeContext_HttpRequest{Method: "POST", RawBody: []byte(body)}, nil, &in)
+		if err != nil || !maps.Equal(in.Metadata, want) {
+			t.Errorf("the facts of %s are %v, %v, want %v", body, in.Metadata, err, want)
 		}
 	}
 	whole := `{"method":"ping"}`

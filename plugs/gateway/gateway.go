@@ -4,7 +4,9 @@
 // The gateway asks writ about tools/call, resources/read, prompts/get and completion/complete. It
 // passes the lists on, answers what concerns the connection itself and refuses every other method. The
 // server behind it sees what was allowed, in the gateway's own words: the _meta of a request stays behind,
-// and the capabilities of the client do, so that server cannot ask the client for anything.
+// and the capabilities of the client do, so that server cannot ask the client for anything. What it says of its
+// progress and what it logs reaches clients that asked for it, and a request that is cancelled here is cancelled
+// there.
 //
 // Every error refuses. A call of a tool that is denied or held is a result with isError, for the model
 // to read. Everything else that is refused is an error of JSON-RPC:
@@ -44,6 +46,9 @@ type Config struct {
 	ApprovalURL string
 	Log         io.Writer
 
+	Record  bool // what was decided is recorded when it was done
+	AuthZEN bool // the mappings that the server behind declares for its tools count
+
 	SessionTools []string // the tools that a session may call, if it is not empty
 }
 
@@ -54,6 +59,7 @@ type Gateway struct {
 	behind   *mcp.ClientSession
 	front    atomic.Pointer[mcp.Server] // nil until the server behind is known
 	sessions sessions
+	passing  passing
 
 	mu    sync.Mutex
 	tools tools
@@ -93,12 +99,12 @@ func (g *Gateway) Close() error {
 // connect connects to the server behind. As the client declares no capability, the server
 // must not ask it for anything.
 func (g *Gateway) connect(ctx context.Context, behind mcp.Transport) (*mcp.ClientSession, error) {
-	client := mcp.NewClient(g.self(), &mcp.ClientOptions{
+	client := mcp.NewClient(g.self(), g.heard(&mcp.ClientOptions{
 		Capabilities:               &mcp.ClientCapabilities{},
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { g.toolsChanged() },
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { g.promptsChanged() },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { g.resourcesChanged() },
-	})
+	}))
 	return client.Connect(ctx, behind, nil)
 }
 
@@ -118,6 +124,7 @@ func (g *Gateway) server() *mcp.Server {
 		}
 	}
 	shown := &mcp.ServerCapabilities{Tools: has.Tools, Prompts: has.Prompts, Completions: has.Completions}
+	shown.Logging = has.Logging //nolint:staticcheck // clients have it
 	if has.Resources != nil {
 		shown.Resources = &mcp.ResourceCapabilities{ListChanged: has.Resources.ListChanged}
 	}

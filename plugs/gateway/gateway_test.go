@@ -34,7 +34,8 @@ func newLine(t *testing.T, writ http.HandlerFunc, mapping string) *line {
 	server := httptest.NewServer(writ)
 	t.Cleanup(server.Close)
 	l := &line{t: t, calls: new(atomic.Int64)}
-	behind := mcp.NewServer(&mcp.Implementation{Name: "behind", Version: "1"}, nil)
+	behind := mcp.NewServer(&mcp.Implementation{Name: "behind", Version: "1"},
+		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
 	behind.AddTool(&mcp.Tool{Name: "copy", InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"to":{"type":"array"}}}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			l.calls.Add(1)

@@ -48,6 +48,11 @@ func (g *Gateway) handle(next mcp.MethodHandler) mcp.MethodHandler {
 		case "prompts/list":
 			p, _ := req.GetParams().(*mcp.ListPromptsParams)
 			return result(g.listPrompts(ctx, p))
+		case "logging/setLevel":
+			if err := g.setLevel(ctx, req); err != nil {
+				return nil, err
+			}
+			return next(ctx, method, req)
 		case "initialize", "server/discover", "ping", "subscriptions/listen", "notifications/initialized",
 			"notifications/cancelled", "notifications/progress", "notifications/roots/list_changed":
 			return next(ctx, method, req)
@@ -94,16 +99,13 @@ func (g *Gateway) callTool(
 	if err != nil {
 		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
-	intents, err := g.plug.Mapping.Intents(call, writ.Intent{})
+	call.Stated = maps.Clone(t.hints)
+	call.Stated["fact.session.tools_sha256"] = sum
+	intents, err := g.intents(t, call)
 	if err != nil {
 		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
-	for _, in := range intents {
-		if len(in.Metadata) < maxFacts {
-			in.Metadata["fact.session.tools_sha256"] = sum
-		}
-	}
-	err = g.decide(ctx, req, call, intents)
+	made, err := g.decide(ctx, req, call, intents)
 	var no *notAllowed
 	if errors.As(err, &no) && no.approval != "" && p.InputResponses == nil {
 		var more *mcp.CallToolResult
@@ -111,7 +113,7 @@ func (g *Gateway) callTool(
 			return more, nil
 		}
 		if err == nil { // somebody may have approved it
-			err = g.decide(ctx, req, call, intents)
+			made, err = g.decide(ctx, req, call, intents)
 		}
 	}
 	switch {
@@ -124,7 +126,9 @@ func (g *Gateway) callTool(
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	res, err := g.behind.CallTool(ctx, &mcp.CallToolParams{Name: p.Name, Arguments: args})
+	res, err := do(ctx, g, req, made, func(meta mcp.Meta) (*mcp.CallToolResult, error) {
+		return g.behind.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: p.Name, Arguments: args})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,13 @@ func (g *Gateway) callTool(
 	return &whole, nil
 }
 
-const maxFacts = 64 // a server takes no more
+// intents returns the intents of a call: by the mapping of the settings, or else as the server declares.
+func (g *Gateway) intents(t *tool, call toolcall.Call) ([]writ.Intent, error) {
+	if _, ours := g.plug.Mapping.Tools[call.Tool]; ours || !g.config.AuthZEN || t.authzen == nil {
+		return g.plug.Mapping.Intents(call, writ.Intent{})
+	}
+	return t.authzen.intents(call)
+}
 
 func toolError(text string) *mcp.CallToolResult {
 	r := wholeCall
@@ -161,8 +171,47 @@ func resultOf[R any](text string) (r R) {
 	return r
 }
 
-// decide returns nil if a call may be made.
-func (g *Gateway) decide(ctx context.Context, req mcp.Request, call toolcall.Call, intents []writ.Intent) error {
+// skipped is the outcome of what was allowed and not done.
+const skipped = "skipped"
+
+// do does what was decided, and records it.
+func do[R interface {
+	comparable
+	mcp.Result
+}](
+	ctx context.Context, g *Gateway, req mcp.Request, made []writ.Decision, ask func(mcp.Meta) (R, error),
+) (res R, err error) {
+	outcome := writ.Executed
+	if err = context.Cause(ctx); err != nil { // the client has cancelled it meanwhile
+		outcome = skipped
+	} else {
+		meta, done := g.pass(ctx, req)
+		defer done()
+		res, err = ask(meta)
+		if call, ok := any(res).(*mcp.CallToolResult); err != nil || ok && call != nil && call.IsError {
+			outcome = writ.Failed
+		}
+	}
+	if g.config.Record {
+		g.record(ctx, made, outcome)
+	}
+	return res, err
+}
+
+// record records what became of what was decided. The client hears of it in any case: it was done.
+func (g *Gateway) record(ctx context.Context, made []writ.Decision, outcome string) {
+	ctx = context.WithoutCancel(ctx)
+	for _, d := range made {
+		if err := g.plug.Client.Record(ctx, writ.Record{DecisionID: d.ID, Outcome: outcome}); err != nil {
+			g.say("decision %s was %s, which is not recorded: %v", d.ID, outcome, err)
+		}
+	}
+}
+
+// decide returns the allows for a call, if it may be made.
+func (g *Gateway) decide(
+	ctx context.Context, req mcp.Request, call toolcall.Call, intents []writ.Intent,
+) ([]writ.Decision, error) {
 	limit := g.config.Timeout
 	if g.config.Wait {
 		limit += g.config.Settings.Wait
@@ -171,27 +220,27 @@ func (g *Gateway) decide(ctx context.Context, req mcp.Request, call toolcall.Cal
 	defer cancel()
 	session, err := g.sessions.of(ctx, req.GetSession())
 	if err != nil {
-		return g.undecided(fmt.Errorf("opening a session: %w", err))
+		return nil, g.undecided(fmt.Errorf("opening a session: %w", err))
 	}
 	for i := range intents {
 		intents[i].SessionID = session
 	}
-	_, err = g.plug.Decide(ctx, g.plug.Key(call, session), g.config.Wait, intents...)
+	made, err := g.plug.Decide(ctx, g.plug.Key(call, session), g.config.Wait, intents...)
 	var denied *writ.Denied
 	var held *writ.Held
 	switch {
 	case err == nil:
-		return nil
+		return made, nil
 	case errors.As(err, &denied):
 		text := plug.OneLine("denied (decision " + denied.Decision.ID + "): " + reasons(denied.Decision))
-		return &notAllowed{text: text}
+		return nil, &notAllowed{text: text}
 	case errors.As(err, &held):
 		text := plug.OneLine("held, approval " + held.Decision.ID + ": " + reasons(held.Decision))
-		return &notAllowed{text + "; call again once approved", held.Decision.ID}
+		return nil, &notAllowed{text + "; call again once approved", held.Decision.ID}
 	case context.Cause(ctx) != nil:
 		err = context.Cause(ctx)
 	}
-	return g.undecided(err)
+	return nil, g.undecided(err)
 }
 
 func reasons(d writ.Decision) string { return strings.Join(d.Reasons, "; ") }
@@ -202,31 +251,31 @@ func (g *Gateway) undecided(err error) error {
 }
 
 // ask decides a request that calls no tool. args are what the agent asks with.
-func (g *Gateway) ask(ctx context.Context, req mcp.Request, method, resource string, args map[string]string) error {
-	data, err := json.Marshal(args)
+func (g *Gateway) ask(
+	ctx context.Context, req mcp.Request, method, resource string, args map[string]string,
+) ([]writ.Decision, error) {
+	call, err := toolcall.OfMethod(g.config.Server, method, args)
 	if err != nil {
-		return fail(jsonrpc.CodeInvalidParams, "%v", err)
-	}
-	call, err := toolcall.OfServer(g.config.Server, method, data)
-	if err != nil {
-		return fail(jsonrpc.CodeInvalidParams, "%v", err)
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
 	facts, err := call.Facts()
 	if err != nil {
-		return fail(jsonrpc.CodeInvalidParams, "%v", err)
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
-	action := toolcall.ServerAction(g.config.Server, method)
-	in := writ.Intent{ActionType: action, Resource: resource, Metadata: facts}
+	in := writ.Intent{ActionType: call.ActionType(), Resource: resource, Metadata: facts}
 	return g.decide(ctx, req, call, []writ.Intent{in})
 }
 
 func (g *Gateway) readResource(
 	ctx context.Context, req mcp.Request, p *mcp.ReadResourceParams,
 ) (*mcp.ReadResourceResult, error) {
-	if err := g.ask(ctx, req, "resources/read", p.URI, map[string]string{"uri": p.URI}); err != nil {
+	made, err := g.ask(ctx, req, "resources/read", p.URI, map[string]string{"uri": p.URI})
+	if err != nil {
 		return nil, err
 	}
-	res, err := g.behind.ReadResource(ctx, &mcp.ReadResourceParams{URI: p.URI})
+	res, err := do(ctx, g, req, made, func(meta mcp.Meta) (*mcp.ReadResourceResult, error) {
+		return g.behind.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: p.URI})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -239,10 +288,13 @@ func (g *Gateway) getPrompt(
 	ctx context.Context, req mcp.Request, p *mcp.GetPromptParams,
 ) (*mcp.GetPromptResult, error) {
 	resource := toolcall.PromptResource(g.config.Server, p.Name)
-	if err := g.ask(ctx, req, "prompts/get", resource, p.Arguments); err != nil {
+	made, err := g.ask(ctx, req, "prompts/get", resource, p.Arguments)
+	if err != nil {
 		return nil, err
 	}
-	res, err := g.behind.GetPrompt(ctx, &mcp.GetPromptParams{Name: p.Name, Arguments: p.Arguments})
+	res, err := do(ctx, g, req, made, func(meta mcp.Meta) (*mcp.GetPromptResult, error) {
+		return g.behind.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: p.Name, Arguments: p.Arguments})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -270,10 +322,15 @@ func (g *Gateway) complete(
 	if resource == "" {
 		resource = toolcall.PromptResource(g.config.Server, p.Ref.Name)
 	}
-	if err := g.ask(ctx, req, "completion/complete", resource, args); err != nil {
+	made, err := g.ask(ctx, req, "completion/complete", resource, args)
+	if err != nil {
 		return nil, err
 	}
-	return g.behind.Complete(ctx, &mcp.CompleteParams{Ref: p.Ref, Argument: p.Argument, Context: p.Context})
+	return do(ctx, g, req, made, func(meta mcp.Meta) (*mcp.CompleteResult, error) {
+		return g.behind.Complete(ctx, &mcp.CompleteParams{
+			Meta: meta, Ref: p.Ref, Argument: p.Argument, Context: p.Context,
+		})
+	})
 }
 
 // private says that nobody may keep an answer for others: another client may see another list.

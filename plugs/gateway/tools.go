@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,6 +32,21 @@ type tool struct {
 	closed     bool            // there are no arguments beside those
 	known      map[string]bool // arguments
 	unpinned   string          // why it is held, if it is
+	hints      map[string]string
+	authzen    *authzen // the mapping that the server declares, or nil
+}
+
+// hintsOf returns what the server behind says of a tool, with the protocol's defaults. It is the word of that
+// server, not a fact, so a rule that allows must not rest on it.
+func hintsOf(a *mcp.ToolAnnotations) map[string]string {
+	if a == nil {
+		a = new(mcp.ToolAnnotations)
+	}
+	orTrue := func(b *bool) string { return strconv.FormatBool(b == nil || *b) }
+	return map[string]string{
+		"hint.read_only": strconv.FormatBool(a.ReadOnlyHint), "hint.idempotent": strconv.FormatBool(a.IdempotentHint),
+		"hint.destructive": orTrue(a.DestructiveHint), "hint.open_world": orTrue(a.OpenWorldHint),
+	}
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -103,7 +119,7 @@ func newTool(def *mcp.Tool) (*tool, error) {
 	if !toolName.MatchString(def.Name) {
 		return nil, errors.New("its name has other characters than letters, digits, _, - and ., or more than 64")
 	}
-	t := &tool{known: make(map[string]bool)}
+	t := &tool{known: make(map[string]bool), hints: hintsOf(def.Annotations)}
 	var err error
 	if t.definition, err = json.Marshal(def); err != nil {
 		return nil, err
@@ -129,7 +145,8 @@ func newTool(def *mcp.Tool) (*tool, error) {
 		PatternProperties    map[string]json.RawMessage `json:"patternProperties"`
 		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
 		AllOf, AnyOf, OneOf  json.RawMessage
-		Ref                  string `json:"$ref"`
+		Ref                  string          `json:"$ref"`
+		AuthZEN              json.RawMessage `json:"x-authzen-mapping"`
 	}
 	if err := json.Unmarshal(schema, &members); err != nil {
 		return nil, fmt.Errorf("its inputSchema: %w", err)
@@ -139,6 +156,7 @@ func newTool(def *mcp.Tool) (*tool, error) {
 	}
 	t.closed = members.AdditionalProperties == nil && members.PatternProperties == nil &&
 		members.AllOf == nil && members.AnyOf == nil && members.OneOf == nil && members.Ref == ""
+	t.authzen = readAuthZEN(members.AuthZEN)
 	return t, nil
 }
 
