@@ -48,8 +48,30 @@ func (c *Imported) Validate(d storage.Document) (lists []string, err error) {
 		err = c.agent(r)
 	case storage.TokenKind:
 		err = c.token(r)
+	case storage.RevisionKind:
+		err = c.revision(r)
 	}
 	return lists, err
+}
+
+// revision validates the members of a revision's document. It decides nothing, so it is not compiled.
+func (c *Imported) revision(r *request) error {
+	var v storage.Revision
+	if err := engine.Decode(r.body, "revision", &v); err != nil {
+		return err
+	}
+	r.body = v.Value
+	switch v.DocumentKind() {
+	case storage.RuleKind:
+		_, err := c.ruleMembers(r)
+		return err
+	case storage.ListKind:
+		return c.list(r)
+	case storage.LibraryKind:
+		_, err := c.libraryMembers(r)
+		return err
+	}
+	return nil
 }
 
 // policy validates a policy as POST /v1/policies/register does.
@@ -64,6 +86,19 @@ func (c *Imported) policy(r *request) error {
 // rule validates a rule as POST /v1/rules does. The members that have defaults there must be there:
 // a store has no defaults.
 func (c *Imported) rule(r *request) (lists []string, err error) {
+	rule, secrets := c.ruleMembers(r)
+	if rule == nil {
+		return nil, secrets
+	}
+	compiled, err := compileRule(rule, c.Conditions)
+	if compiled != nil {
+		lists = compiled.Lists()
+	}
+	return lists, unreadable(err, secrets)
+}
+
+// ruleMembers returns a rule without compiling it. If it also returns an error, the rule has secrets.
+func (c *Imported) ruleMembers(r *request) (*engine.Rule, error) {
 	var in struct {
 		ruleBody
 		ID        string    `json:"id"`
@@ -84,11 +119,7 @@ func (c *Imported) rule(r *request) (lists []string, err error) {
 		return nil, err
 	}
 	rule := in.apply(engine.Rule{ID: in.ID}, in.UpdatedAt)
-	compiled, err := compileRule(&rule, c.Conditions)
-	if compiled != nil {
-		lists = compiled.Lists()
-	}
-	return lists, unreadable(err, c.secrets(in.ruleBody, ""))
+	return &rule, c.secrets(in.ruleBody, "")
 }
 
 // list validates a list as PUT /v1/lists/{name} does.
@@ -112,6 +143,16 @@ func (c *Imported) list(r *request) error {
 
 // library validates a library as PUT /v1/libraries/{name} does, but does not compile it.
 func (c *Imported) library(r *request) error {
+	library, err := c.libraryMembers(r)
+	if library != nil {
+		c.libraries = append(c.libraries, *library)
+	}
+	return err
+}
+
+// libraryMembers is library, for a library that stands alone. It returns the library unless it cannot be
+// decoded.
+func (c *Imported) libraryMembers(r *request) (*engine.Library, error) {
 	var in struct {
 		libraryBody
 		Name      string    `json:"name"`
@@ -120,14 +161,14 @@ func (c *Imported) library(r *request) error {
 		UpdatedAt time.Time `json:"updated_at"`
 	}
 	if err := engine.Decode(r.body, "library", &in); err != nil {
-		return err
+		return nil, err
 	}
 	if in.Version < 1 {
-		return invalid("library.version", "want an integer from 1")
+		return nil, invalid("library.version", "want an integer from 1")
 	}
 	r.param = in.Name
-	c.libraries = append(c.libraries, engine.Library{Name: in.Name, Modules: in.Modules})
-	return merged(checkLibrary(r, &in.libraryBody), c.secrets(in.libraryBody, in.Name))
+	return &engine.Library{Name: in.Name, Modules: in.Modules},
+		merged(checkLibrary(r, &in.libraryBody), c.secrets(in.libraryBody, in.Name))
 }
 
 // agent validates an agent as POST /v1/agents and PATCH /v1/agents/{agentId}/status do.

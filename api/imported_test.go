@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,7 +42,7 @@ func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, err
 		}
 		file.Write(append(line, '\n'))
 	}
-	write("header", transfer.Header{Format: "writ-export/2", ID: "01a1fe16-0000-7000-8000-000000000001", OrganizationID: acme,
+	write("header", transfer.Header{Format: "writ-export/2", ID: someExport, OrganizationID: acme,
 		Keys: jsontext.Value(keys.JWKS())})
 	for _, d := range docs {
 		// The value may be invalid JSON, so this line is not encoded by a JSON encoder.
@@ -57,8 +58,9 @@ func importing(unreadable bool, docs ...storage.Document) (transfer.Checked, err
 }
 
 const (
-	someUUID = "0c0ffee0-0000-4000-8000-000000000001"
-	someKey  = "01tRy6czI6jAOLpZvq3hw1"
+	someExport = "01a1fe16-0000-7000-8000-000000000001"
+	someUUID   = "0c0ffee0-0000-4000-8000-000000000001"
+	someKey    = "01tRy6czI6jAOLpZvq3hw1"
 )
 
 // storedForm returns the stored form of the document in a request. It adds only the members that
@@ -315,5 +317,49 @@ func TestImported_TakesWhatAnExportHas(t *testing.T) {
 	}))
 	if _, err := importing(false, docs...); err != nil || len(docs) != 7 {
 		t.Errorf("import of %d documents = %v, want 7 and no error", len(docs), err)
+	}
+}
+
+// TestImported_Revisions checks that an import reads the document of a revision as strictly as a current
+// one, but takes one that does not compile: it decides nothing.
+func TestImported_Revisions(t *testing.T) {
+	of := func(kind storage.Kind, id, value string) storage.Document {
+		v := &storage.Revision{Origin: someExport, Of: string(rune(kind)), ID: id, Since: 1, ReplacedAt: time.Unix(1, 0).UTC(), Value: jsontext.Value(value)}
+		d, err := storage.Revisions.Encode(v)
+		must(t, err)
+		return storage.Document{Kind: storage.RevisionKind, ID: v.DocumentID(), Value: d}
+	}
+	origin := storage.Document{Kind: storage.OriginKind, ID: someExport, Value: []byte(`{"id":"` + someExport + `","chains":[]}`)}
+	rule := func(members string) storage.Document {
+		return of(storage.RuleKind, someUUID, `{"id":"`+someUUID+`","name":"n","action":"{\"decision\":\"deny\"}","priority":1,"isActive":true,`+
+			`"createdAt":"2026-11-01T09:00:00Z","updatedAt":"2026-11-01T09:00:00Z",`+members+`}`)
+	}
+	named := func(kind storage.Kind, members string) storage.Document {
+		return of(kind, "x", `{"name":"x","version":1,"created_at":"2026-11-01T09:00:00Z","updated_at":"2026-11-01T09:00:00Z",`+members+`}`)
+	}
+	for name, test := range map[string]struct {
+		d    storage.Document
+		want string
+	}{
+		"a rule":                       {rule(`"condition":"{}"`), ""},
+		"a rule that does not compile": {rule(`"condition":"{\"cel\":\"(\"}"`), ""},
+		"a rule's library":             {rule(`"condition":"{\"rego\":\"package p\\nimport data.lib.gone\\nmatch if gone.f(1)\"}"`), ""},
+		"a list":                       {named(storage.ListKind, `"values":["a"]`), ""},
+		"a library":                    {named(storage.LibraryKind, `"modules":{"a.rego":"package lib.x"}`), ""},
+		"a rule's unknown member":      {rule(`"condition":"{}","prioritty":1`), "prioritty"},
+		"a rule's missing priority":    {of(storage.RuleKind, someUUID, `{"id":"`+someUUID+`"}`), "rule.priority: is required"},
+		"a list's unknown member":      {named(storage.ListKind, `"value":["a"]`), "value"},
+		"a library's unknown member":   {named(storage.LibraryKind, `"module":{}`), "module"},
+		"a library without modules":    {named(storage.LibraryKind, `"modules":{}`), "modules"},
+		"a list's version":             {of(storage.ListKind, "x", `{"name":"x","version":0}`), "list.version"},
+		"a secret":                     {rule(`"condition":"{\"resource\":\"ghp_` + strings.Repeat("A1b2C3", 6) + `\"}"`), "looks like a secret"},
+		"a policy":                     {of(storage.PolicyKind, "x", `{}`), "want r, l or b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := importing(false, origin, test.d)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Check = %v, want %q", err, test.want)
+			}
+		})
 	}
 }

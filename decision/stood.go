@@ -9,6 +9,7 @@ import (
 	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/receipt"
+	"writ/storage/registry"
 )
 
 // Stood is what stood when a decision was made.
@@ -41,14 +42,17 @@ func (s *Service) Stood(
 	if stood.Policy, err = engine.CompileStored(policy); err != nil {
 		return stood, fmt.Errorf("compiling the policy of a decision: %w", err)
 	}
-	own, err := s.decidedHere(ctx, r)
-	if err != nil {
-		return stood, err
-	}
-	if !own {
+	origin, err := s.originOf(ctx, r)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
 		stood.Lacking = append(stood.Lacking, "rules")
-	} else if stood.Rules, err = s.rulesAt(ctx, turn, r.OrganizationID, r.RulesRevision); err != nil {
+	case err != nil:
 		return stood, err
+	default:
+		at := registry.Then{Origin: origin, Revision: r.RulesRevision}
+		if stood.Rules, err = s.rulesAt(ctx, turn, r.OrganizationID, at); err != nil {
+			return stood, err
+		}
 	}
 	if err := s.agentThen(ctx, turn, r, in, &stood); err != nil {
 		return stood, err
@@ -56,48 +60,57 @@ func (s *Service) Stood(
 	return stood, s.sessionThen(ctx, r, &stood)
 }
 
-// decidedHere reports whether this store decided a row. The revisions in a row have a meaning only in the
-// store that decided it.
-func (s *Service) decidedHere(ctx context.Context, r *storage.Record) (own bool, err error) {
+// originOf returns the [storage.Origin] of a row, which is empty if this store decided the row. The
+// revisions in a row have a meaning only in the store that decided it. The error is storage.ErrNotFound if
+// nothing was imported of that store's revisions.
+func (s *Service) originOf(ctx context.Context, r *storage.Record) (origin string, err error) {
 	chain, err := r.Receipt.Inclusion().Chain()
 	if err != nil {
-		return false, fmt.Errorf("reading the chain of a decision: %w", err)
+		return "", fmt.Errorf("reading the chain of a decision: %w", err)
 	}
+	own := false
 	err = s.Store.Chains(ctx, func(tip receipt.Chain) error {
 		own = own || tip.ID == chain
 		return nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("looking up the chain of a decision: %w", err)
+	if err == nil && !own {
+		origin, err = s.Documents.OriginOf(ctx, r.OrganizationID, chain)
 	}
-	return own, nil
+	if err != nil {
+		return "", fmt.Errorf("looking up the chain of a decision: %w", err)
+	}
+	return origin, nil
 }
 
 // rulesAt returns the rules that stood at a revision. It compiles only those that are not the current
 // ones, and keeps none.
 func (s *Service) rulesAt(
-	ctx context.Context, turn condition.Turn, org string, revision int64,
+	ctx context.Context, turn condition.Turn, org string, at registry.Then,
 ) (*engine.RuleSet, error) {
 	current, err := s.Sets.rules.GetFor(ctx, turn, org)
 	if err != nil {
 		return nil, err
 	}
-	if current.revision == revision {
+	if at.Origin == "" && current.revision == at.Revision {
 		return current.RuleSet, nil
 	}
-	rules, libraries, err := s.Documents.RulesAt(ctx, org, revision)
+	rules, libraries, err := s.Documents.RulesAt(ctx, org, at)
 	if err != nil {
 		return nil, fmt.Errorf("loading the rules of a decision: %w", err)
 	}
 	o := s.Conditions()
 	o.KeepDigest, o.KeepJSON = false, false
-	o.Libraries = s.Sets.librariesOf(current.RuleSet, libraries)
+	known := current.RuleSet
+	if at.Origin != "" {
+		known = nil // its libraries have revisions of this store
+	}
+	o.Libraries = s.Sets.librariesOf(known, libraries)
 	set := current.Update(rules, o)
 	names := set.ListNames()
 	if len(names) == 0 {
 		return set, nil
 	}
-	lists, err := s.Documents.ListsAt(ctx, org, names, revision)
+	lists, err := s.Documents.ListsAt(ctx, org, names, at)
 	if err != nil {
 		return nil, fmt.Errorf("loading the lists of a decision: %w", err)
 	}

@@ -135,11 +135,15 @@ var (
 
 	Revisions = of(Collection{Kind: RevisionKind, Name: "revision", Quiet: true},
 		func(v *Revision) (org, id string) {
-			return "", RevisionID(v.kind(), v.ID, v.Since)
+			return "", v.DocumentID()
 		},
 		func(v *Revision) ([]Key, string, string) {
-			return []Key{{ByExpiry, Time(v.ReplacedAt)}}, RevisionID(v.kind(), v.ID, v.Since), ""
+			return []Key{{ByExpiry, Time(v.ReplacedAt)}}, v.DocumentID(), ""
 		})
+
+	Origins = of(Collection{Kind: OriginKind, Name: "origin", Quiet: true},
+		func(o *Origin) (org, id string) { return "", o.ID },
+		nil)
 
 	// Sinks belong to no organization, so their Org is empty.
 	Sinks = of(Collection{Kind: SinkKind, Name: "sink", Quiet: true},
@@ -157,7 +161,7 @@ var collections = []*Collection{
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 	&Lists.Collection, &Sessions.Collection, &Libraries.Collection, &Revisions.Collection, &AllLoaded.Collection,
-	&Sinks.Collection, &Stops.Collection,
+	&Sinks.Collection, &Stops.Collection, &Origins.Collection,
 }
 
 // Collections returns every collection.

@@ -30,6 +30,7 @@ const (
 	LoadedKind       Kind = 'L'
 	SinkKind         Kind = 'f'
 	StopKind         Kind = 'O'
+	OriginKind       Kind = 'g'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

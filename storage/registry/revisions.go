@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -207,15 +208,40 @@ func revisions[T any](
 	return found, next, err
 }
 
+// Then is a revision of an organization's rules. Origin is the [storage.Origin] whose revision it is. It is
+// empty for a revision of this store.
+type Then struct {
+	Origin   string
+	Revision int64
+}
+
+// OriginOf returns the id of the [storage.Origin] that has a chain, or storage.ErrNotFound.
+func (r *Registry) OriginOf(ctx context.Context, org string, chain [16]byte) (string, error) {
+	name := hex.EncodeToString(chain[:])
+	return read(ctx, r, func(tx storage.Reader) (string, error) {
+		id := ""
+		err := storage.Origins.Scan(tx, storage.Query{Org: org}, func(_ []byte, o *storage.Origin) (bool, error) {
+			if slices.Contains(o.Chains, name) {
+				id = o.ID
+			}
+			return id == "", nil
+		})
+		if err == nil && id == "" {
+			err = storage.ErrNotFound
+		}
+		return id, err
+	})
+}
+
 // RulesAt returns the rules and libraries that stood at a revision of the rules, in the orders of
 // [Registry.RulesAndLibraries].
 func (r *Registry) RulesAt(
-	ctx context.Context, org string, revision int64,
+	ctx context.Context, org string, at Then,
 ) (rules []engine.Rule, libraries []engine.Library, err error) {
 	rules, err = read(ctx, r, func(tx storage.Reader) ([]engine.Rule, error) {
-		rules, err := stood(tx, storage.Rules, org, revision, nil)
+		rules, err := stood(tx, storage.Rules, org, at, nil)
 		if err == nil {
-			libraries, err = stood(tx, storage.Libraries, org, revision, nil)
+			libraries, err = stood(tx, storage.Libraries, org, at, nil)
 		}
 		return rules, err
 	})
@@ -224,27 +250,29 @@ func (r *Registry) RulesAt(
 }
 
 // ListsAt returns the lists with the given names that stood at a revision of the rules.
-func (r *Registry) ListsAt(ctx context.Context, org string, names []string, revision int64) ([]engine.List, error) {
+func (r *Registry) ListsAt(ctx context.Context, org string, names []string, at Then) ([]engine.List, error) {
 	return read(ctx, r, func(tx storage.Reader) ([]engine.List, error) {
-		return stood(tx, storage.Lists, org, revision, names)
+		return stood(tx, storage.Lists, org, at, names)
 	})
 }
 
 // stood returns the documents of a collection that stood at a revision, in the order of their ids. If
 // names is not nil, it returns those alone.
-func stood[T any](tx storage.Reader, c storage.Of[T], org string, revision int64, names []string) ([]T, error) {
+func stood[T any](tx storage.Reader, c storage.Of[T], org string, at Then, names []string) ([]T, error) {
 	found := make(map[string]storage.Document)
-	err := tx.Scan(storage.Query{Kind: c.Kind, Org: org}, func(_ []byte, d storage.Document) (bool, error) {
-		if revisionOf(d) <= revision && (names == nil || slices.Contains(names, d.ID)) {
+	current := func(_ []byte, d storage.Document) (bool, error) {
+		if revisionOf(d) <= at.Revision && (names == nil || slices.Contains(names, d.ID)) {
 			d.Value = bytes.Clone(d.Value)
 			found[d.ID] = d
 		}
 		return true, nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	candidates, err := newestUpTo(tx, c.Kind, org, revision)
+	if at.Origin == "" {
+		if err := tx.Scan(storage.Query{Kind: c.Kind, Org: org}, current); err != nil {
+			return nil, err
+		}
+	}
+	candidates, err := newestUpTo(tx, c.Kind, org, at)
 	if err != nil {
 		return nil, err
 	}
@@ -252,11 +280,11 @@ func stood[T any](tx storage.Reader, c storage.Of[T], org string, revision int64
 		if _, current := found[id]; current || names != nil && !slices.Contains(names, id) {
 			continue
 		}
-		v, err := storage.Revisions.Get(tx, org, storage.RevisionID(c.Kind, id, since))
+		v, err := storage.Revisions.Get(tx, org, storage.RevisionsFrom(at.Origin)+storage.RevisionID(c.Kind, id, since))
 		if err != nil {
 			return nil, err
 		}
-		if v.Until > revision {
+		if v.Stood(at.Revision) {
 			found[id] = v.Document(org)
 		}
 	}
@@ -273,12 +301,13 @@ func stood[T any](tx storage.Reader, c storage.Of[T], org string, revision int64
 
 // newestUpTo returns the newest kept revision of each document of a kind up to a revision, by the
 // documents' ids. Only these can have stood there.
-func newestUpTo(tx storage.Reader, kind storage.Kind, org string, revision int64) (map[string]int64, error) {
+func newestUpTo(tx storage.Reader, kind storage.Kind, org string, at Then) (map[string]int64, error) {
 	newest := make(map[string]int64)
-	q := storage.Query{Kind: storage.RevisionKind, Org: org, Prefix: []byte{byte(kind)}, Bare: true}
+	from := storage.RevisionsFrom(at.Origin)
+	q := storage.Query{Kind: storage.RevisionKind, Org: org, Prefix: append([]byte(from), byte(kind)), Bare: true}
 	err := tx.Scan(q, func(position []byte, _ storage.Document) (bool, error) {
-		_, id, since, err := storage.ParseRevisionID(position)
-		if _, newer := newest[id]; err == nil && !newer && since <= revision {
+		_, id, since, err := storage.ParseRevisionID(position[len(from):])
+		if _, newer := newest[id]; err == nil && !newer && since <= at.Revision {
 			newest[id] = since
 		}
 		return true, err

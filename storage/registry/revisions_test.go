@@ -42,7 +42,7 @@ func TestRulesAndLibraries_BeginsAgain(t *testing.T) {
 		t.Fatalf("RulesAndLibraries = %v, %v; want the changed rule", rules, err)
 	}
 	put(3)
-	if stood, _, err := r.RulesAt(t.Context(), "org", at); err != nil || len(stood) != 1 || stood[0].Priority != 2 {
+	if stood, _, err := r.RulesAt(t.Context(), "org", registry.Then{Revision: at}); err != nil || len(stood) != 1 || stood[0].Priority != 2 {
 		t.Errorf("RulesAt = %v, %v; want the rule that was loaded", stood, err)
 	}
 }

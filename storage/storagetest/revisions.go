@@ -66,9 +66,9 @@ func (d *desk) wantLoaded(org string) {
 	for at, want := range d.loaded {
 		var got standing
 		var err error
-		got.Rules, got.Libraries, err = d.RulesAt(d.Context(), org, at)
+		got.Rules, got.Libraries, err = d.RulesAt(d.Context(), org, registry.Then{Revision: at})
 		d.Must("RulesAt", err)
-		got.Lists, err = d.ListsAt(d.Context(), org, listsOfTests, at)
+		got.Lists, err = d.ListsAt(d.Context(), org, listsOfTests, registry.Then{Revision: at})
 		d.Must("ListsAt", err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			d.Errorf("at revision %d (-loaded +read later):\n%s", at, diff)
@@ -273,7 +273,7 @@ var revisionTests = []docTest{
 			d.WantErr("RuleRevisions", err, storage.ErrNotFound)
 			_, err = d.RuleAt(d.Context(), other, "r", first[0].Revision)
 			d.WantErr("RuleAt", err, storage.ErrNotFound)
-			rules, libraries, err := d.RulesAt(d.Context(), other, at)
+			rules, libraries, err := d.RulesAt(d.Context(), other, registry.Then{Revision: at})
 			if len(rules)+len(libraries) > 0 || err != nil {
 				d.Errorf("RulesAt of %q = %v, %v, %v; want none", other, rules, libraries, err)
 			}

@@ -117,6 +117,9 @@ func (a *abandoning) documents() error {
 			continue
 		}
 		if err := a.collection(c, func(name string) (keep bool, err error) {
+			if c.Kind == storage.RevisionKind {
+				return !storage.IsImportedRevision(name), nil
+			}
 			actor, changed := a.makers[c.Name+"/"+name]
 			if keep = changed && actor != Actor; keep {
 				a.done.Kept = append(a.done.Kept, KeptDocument{c.Name, name, actor})
@@ -228,12 +231,6 @@ func (a *abandoning) delete(tx storage.Tx, same []storage.Document) error {
 	return storage.AllCounts.Put(tx, a.org, counts)
 }
 
-// revised reports whether the revisions of a document are kept, because this store may have decided
-// under them.
-func revised(k storage.Kind) bool {
-	return k == storage.RuleKind || k == storage.ListKind || k == storage.LibraryKind
-}
-
 // rows announces the removal of the imported rows and removes them.
 func (a *abandoning) rows() error {
 	n, err := a.Store.CountImported(a.ctx, a.org)
@@ -268,11 +265,13 @@ func abandoned(ctx context.Context, s storage.Store, org string) (bool, error) {
 }
 
 // mayRemain reports whether an import may begin although d exists. An abandoned import leaves
-// counts and disabled agents. An organization may be stopped before it arrives.
+// counts, disabled agents and this store's revisions. An organization may be stopped before it arrives.
 func mayRemain(d storage.Document) (bool, error) {
 	switch d.Kind {
 	case storage.CountsKind, storage.StopKind:
 		return true, nil
+	case storage.RevisionKind:
+		return !storage.IsImportedRevision(d.ID), nil
 	case storage.AgentKind:
 		agent, err := storage.Agents.Parse(d)
 		return err == nil && agent.Status == engine.AgentDisabled, err

@@ -68,7 +68,7 @@ func (e *UnreadableError) Unwrap() error { return e.Err }
 // reading.
 func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
 	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string),
-		relations: newRelations()}
+		relations: newRelations(), origins: make(map[string]bool), ofOrigins: make(map[[16]byte]bool)}
 	c.found.chains = make(map[[16]byte]bool)
 	r := newReader(in)
 	for n := 1; ; n++ {
@@ -102,6 +102,10 @@ type checker struct {
 	found    Checked
 	details  map[string]string // digests of details in the rows, by decision id
 	relations
+	origins   map[string]bool   // ids
+	ofOrigins map[[16]byte]bool // chains
+	// newer is the revision before, in the order of the file.
+	newer *storage.Revision
 }
 
 func (c *checker) line(r *reader, l *line) error {
@@ -163,6 +167,10 @@ func (c *checker) document(line int, d *document) error {
 		_, err = strictly(storage.Stops, doc)
 	case storage.CountsKind:
 		_, err = strictly(storage.AllCounts, doc)
+	case storage.OriginKind:
+		return c.origin(doc)
+	case storage.RevisionKind:
+		return c.revision(doc)
 	case storage.DetailsKind:
 		details, err := strictly(storage.AllDetails, doc)
 		if err != nil {

@@ -12,8 +12,9 @@
 //	{"document": {"kind","id","value"}}                                           any number
 //	{"footer":   {"rows","settled","removed","documents","root","digest"}}
 //
-// The format is "writ-export/3". A file of the format "writ-export/2", which an earlier writ wrote,
-// can be imported, too. Its rows have no findings, and [Import] computes their left_out.
+// The format is "writ-export/4". Files of the formats before can be imported, too. A file of
+// "writ-export/3" has no origins and revisions. A file of "writ-export/2" also has no findings in its
+// rows, and [Import] computes their left_out.
 //
 // Id is a UUIDv7. Last is the greatest decision id of the
 // file, and empty if the file has no rows. Keys is the JSON Web Key Set of the source. Rows
@@ -21,15 +22,21 @@
 // A removed row was removed by retention, but its intent stays decided. A leaf is
 // {"chain","seq","index","hash"}, chain and hash in hex.
 //
-// A document's kind is organization (a stop), agent, list, rule, plan, counts, details, policy or key. Its id is
+// A document's kind is organization (a stop), agent, list, library, rule, plan, counts, details, origin,
+// revision, policy or key. Its id is
 // in base64url without padding. Its value is the stored JSON. Documents are in the order
 // in which their kinds are listed here. Documents of one kind are in the order of the
 // bytes of their ids. Each document occurs once. A key is the hash of an API key, never
 // the key. Details occur only in older exports. They are read and not stored: see
 // [Import].
 //
-// A file has no revisions of rules, lists and libraries. Rows name revisions of the source, so only the
-// source can say which of these documents stood at a row.
+// A row names revisions of the store that decided it, by rules_revision and by rule_revision. An origin is
+// such a store: {"id","chains"}. The receipt of a row names the chain. Id is the id of the export that took
+// the rows out of that store, so the source is the origin of the header's id. A revision is a rule (r), a
+// list (l) or a library (b) as it stood in an origin from the revision since to before the revision until:
+// {"origin","of","id","since","until","replaced_at","removed","value"}. Until is absent if the document was
+// current at the export. Revisions of one document do not overlap. Documents under which nothing can have
+// been decided have no revision.
 //
 // The footer counts the lines above it. Settled is the number of rows with a settlement. Root
 // is the root of [ledger.Import]. Digest is "sha256:" and the SHA-256, in hex, of all bytes
@@ -37,7 +44,7 @@
 //
 // For example, this is the file of an organization without rows and documents:
 //
-//	{"header":{"format":"writ-export/3","id":"01a1fe16-…","organization_id":"acme","exported_at":"2026-11-22T12:00:00Z","last":"","keys":{"keys":[…]}}}
+//	{"header":{"format":"writ-export/4","id":"01a1fe16-…","organization_id":"acme","exported_at":"2026-11-22T12:00:00Z","last":"","keys":{"keys":[…]}}}
 //	{"footer":{"rows":0,"settled":0,"removed":0,"documents":0,"root":"sha256:e3b0c442…","digest":"sha256:…"}}
 //
 // # What is verified

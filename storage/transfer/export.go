@@ -28,6 +28,7 @@ type Source interface {
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
 	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
 	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
+	Chains(ctx context.Context, f func(tip receipt.Chain) error) error
 }
 
 // afterAll is a time after every decision.
@@ -263,15 +264,29 @@ func (e *exporter) removedBefore(id string) error {
 }
 
 func (e *exporter) writeDocuments(r storage.Reader) error {
-	return eachDocument(r, e.cfg.Organization, func(c *storage.Collection, d storage.Document) error {
-		if c.Kind == storage.DetailsKind {
-			return nil // a file has no approvals: see [Import]
+	for _, c := range carried {
+		var err error
+		switch c.Kind {
+		case storage.DetailsKind: // a file has no approvals: see [Import]
+		case storage.OriginKind:
+			err = e.writeOrigins(r)
+		case storage.RevisionKind:
+			err = e.writeRevisions(r)
+		default:
+			err = eachOf(r, e.cfg.Organization, c, func(d storage.Document) error { return e.document(c, d) })
 		}
-		e.state.documents++
-		return e.line(&line{Document: &document{
-			Kind: c.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(d.ID)), Value: slices.Clone(d.Value),
-		}})
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exporter) document(c *storage.Collection, d storage.Document) error {
+	e.state.documents++
+	return e.line(&line{Document: &document{
+		Kind: c.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(d.ID)), Value: slices.Clone(d.Value),
+	}})
 }
 
 func (e *exporter) line(l *line) error {

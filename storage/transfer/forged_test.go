@@ -32,7 +32,7 @@ func TestCheck_Forged(t *testing.T) {
 		all := strings.SplitAfter(string(of), "\n")
 		return all[:len(all)-1]
 	}
-	// Lines 2 to 6 are removed rows, lines 7 to 46 are rows, and lines 47 to 53 are
+	// Lines 2 to 6 are removed rows, lines 7 to 46 are rows, and lines 47 to 54 are
 	// documents.
 	find := func(all []string, part string) int {
 		return slices.IndexFunc(all, func(l string) bool { return strings.Contains(l, part) })
@@ -84,7 +84,7 @@ func TestCheck_Forged(t *testing.T) {
 		{"rows exchanged", func(all []string) []string { all[9], all[10] = all[10], all[9]; return all }, "it is there twice or out of order"},
 		{"a row of another store with the same key", func(all []string) []string {
 			theirs := lines(others)
-			all[len(all)-9] = theirs[len(theirs)-9]
+			all[len(all)-10] = theirs[len(theirs)-10]
 			return all
 		}, "line "},
 		{"a row of another organization", replace(9, `"organization_id":"acme"`, `"organization_id":"rival"`), `it is of organization "rival", and the file of "acme"`},
@@ -95,17 +95,17 @@ func TestCheck_Forged(t *testing.T) {
 		{"a line after the footer", func(all []string) []string { return append(all, all[9]) }, "it is after the footer"},
 		{"no header", func(all []string) []string { return all[1:] }, "the first line, and no other, is the header"},
 		{"two headers", func(all []string) []string { return slices.Insert(all, 1, all[0]) }, "the first line, and no other, is the header"},
-		{"another format", replace(0, `"writ-export/3"`, `"writ-export/1"`), `this writ knows writ-export/3 and writ-export/2`},
+		{"another format", replace(0, `"writ-export/4"`, `"writ-export/1"`), `this writ knows writ-export/4, writ-export/3 and writ-export/2`},
 		{"an id that is none", replace(0, `"id":"`, `"id":"x`), "is not a UUIDv7"},
 		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
 		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},
 		{"a document changed", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"none"`, `"some"`)(all) }, "the file was changed or cut"},
 		{"a key that is its own parent", func(all []string) []string {
 			return resealed(t, replace(find(all, `"kind":"key"`), `"name":"key"`, `"name":"key","parent_id":"`+keyID+`"`)(all))
-		}, `line 53: the key ` + keyID + ` is made by itself`},
+		}, `line 54: the key ` + keyID + ` is made by itself`},
 		{"a key whose parent is not there", func(all []string) []string {
 			return resealed(t, replace(find(all, `"kind":"key"`), `"name":"key"`, `"name":"key","parent_id":"x"`)(all))
-		}, `line 53: the key ` + keyID + `: its parent "x" is not in the file`},
+		}, `line 54: the key ` + keyID + `: its parent "x" is not in the file`},
 		{"a plan with a member that nobody knows", func(all []string) []string {
 			return replace(find(all, `"kind":"plan"`), `"plan":"pro"`, `"plan":"pro","paid":true`)(all)
 		}, `line 49: invalid: paid: `},
@@ -115,10 +115,10 @@ func TestCheck_Forged(t *testing.T) {
 		{"a document of another kind", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"rule"`, `"public key"`)(all) }, `a document of the kind "public key"`},
 		{"a document of another organization", func(all []string) []string {
 			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":"rival"`)(all)
-		}, "line 53: "},
+		}, "line 54: "},
 		{"a key of no organization", func(all []string) []string {
 			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":""`)(all)
-		}, `line 53: the key is of organization "", and the file of "acme"`},
+		}, `line 54: the key is of organization "", and the file of "acme"`},
 		{"a plan that names no organization", func(all []string) []string {
 			return replace(find(all, `"kind":"plan"`), `"organization_id":"acme",`, ``)(all)
 		}, `the plan is of organization "", and the file of "acme"`},

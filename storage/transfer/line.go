@@ -19,10 +19,12 @@ import (
 	"writ/storage/receipt"
 )
 
-// format is the format that Export writes. Import also reads [olderFormat], whose rows have no findings.
+// format is the format that Export writes. Import also reads the formats before. A file of
+// [withoutRevisions] has no revisions. A file of [withoutFindings] also has no findings in its rows.
 const (
-	format      = "writ-export/3"
-	olderFormat = "writ-export/2"
+	format           = "writ-export/4"
+	withoutRevisions = "writ-export/3"
+	withoutFindings  = "writ-export/2"
 )
 
 // Header is the first line of a file.
@@ -138,7 +140,8 @@ var carried = []*storage.Collection{
 	&storage.Stops.Collection, &storage.Agents.Collection, &storage.Lists.Collection,
 	&storage.Libraries.Collection, &storage.Rules.Collection,
 	&storage.Subscriptions.Collection, &storage.AllCounts.Collection,
-	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
+	&storage.AllDetails.Collection, &storage.Origins.Collection, &storage.Revisions.Collection,
+	&storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
 // place returns the position of a document in the order of the file. rank is the position of its

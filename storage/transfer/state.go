@@ -67,8 +67,9 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 func (h *Header) check() error {
 	id, err := uuid.Parse(h.ID)
 	switch {
-	case h.Format != format && h.Format != olderFormat:
-		return fmt.Errorf("its format is %.32q, this writ knows %s and %s", h.Format, format, olderFormat)
+	case h.Format != format && h.Format != withoutRevisions && h.Format != withoutFindings:
+		return fmt.Errorf("its format is %.32q, this writ knows %s, %s and %s", h.Format, format, withoutRevisions,
+			withoutFindings)
 	case err != nil || id.Version() != 7 || id.String() != h.ID:
 		return fmt.Errorf("its id, %.64q, is not a UUIDv7", h.ID)
 	case h.OrganizationID == "":
