@@ -6,13 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/storage"
 )
 
 func newChangeRow(revision uint64, changes []storage.Change) changeRow {
-	row := changeRow{Revision: number(revision), Changes: make([]change, len(changes))}
+	id := uuid.New()
+	row := changeRow{Revision: number(revision), ID: id[:], Changes: make([]change, len(changes))}
 	for i, c := range changes {
 		row.Changes[i] = change(c)
 	}
@@ -61,34 +63,61 @@ type watchers struct {
 	storage.Watchers
 	// heard is the last revision whose changes the watchers were told.
 	heard uint64
+	// rows are the last rows that were heard, each at the index of its revision modulo their number.
+	rows [1024]heardRow
+}
+
+// heardRow is a revision that was heard, with the id of its row. The id is empty if the row was trimmed.
+type heardRow struct {
+	revision uint64
+	id       string
 }
 
 // hear tells the watchers the changes of the next revision, and acknowledges the revision. mu is
 // held.
-func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
-	w.tell(s, revision, changes)
+func (w *watchers) hear(s *Store, row heardRow, changes []storage.Change) {
+	w.tell(s, row, changes)
 	s.slot.wake()
 }
 
 // tell tells the watchers the changes of the next revision. mu is held.
-func (w *watchers) tell(s *Store, revision uint64, changes []storage.Change) {
+func (w *watchers) tell(s *Store, row heardRow, changes []storage.Change) {
 	for _, c := range changes {
 		w.Tell(c)
 	}
-	w.heard = revision
-	s.slot.heard.Store(revision)
+	w.keep(s, row)
+	s.slot.heard.Store(row.revision)
+}
+
+// keep makes a row the last one that was heard. mu is held.
+func (w *watchers) keep(s *Store, row heardRow) {
+	w.heard = row.revision
+	w.rows[row.revision%uint64(len(w.rows))] = row
+	s.slot.last.Store(&row)
 }
 
 // missed tells the watchers that changes up to a revision may be missing. mu is held.
 func (w *watchers) missed(s *Store, revision uint64) {
-	w.hear(s, revision, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
+	w.hear(s, heardRow{revision: revision}, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
+}
+
+// other reports whether a revision was heard with another row than this one. mu is held.
+func (w *watchers) other(row *changeRow) bool {
+	was := w.rows[uint64(row.Revision)%uint64(len(w.rows))]
+	return was.revision == uint64(row.Revision) && was.id != "" && was.id != string(row.ID)
 }
 
 // own tells the watchers the changes of this handle's update before the update returns. It tells
-// them all earlier changes of other handles first.
-func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
+// them all earlier changes of other handles first. Nobody has heard of an own revision before, but
+// for the stream. If this handle has heard it with another row, the database was restored.
+func (w *watchers) own(s *Store, row *changeRow, changes []storage.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	revision := uint64(row.Revision)
+	if w.other(row) || revision+uint64(len(w.rows)) <= w.heard {
+		s.abandon(restored("an update got revision %d, which this replica has heard of with another row", revision))
+		return
+	}
 	if w.heard+1 < revision {
 		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 		defer cancel()
@@ -98,12 +127,14 @@ func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	}
 	switch {
 	case w.heard+1 == revision:
-		w.tell(s, revision, changes)
+		w.tell(s, row.heard(), changes)
 		time.AfterFunc(acknowledgeOwn, s.slot.wake)
 	case w.heard < revision: // catchUp read from a primary that lags behind
 		w.missed(s, revision)
 	}
 }
+
+func (row *changeRow) heard() heardRow { return heardRow{uint64(row.Revision), string(row.ID)} }
 
 // catchUp tells the watchers all committed changes that they do not know yet. mu is held.
 func (w *watchers) catchUp(ctx context.Context, s *Store) error {
@@ -119,8 +150,8 @@ func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 		w.missed(s, last)
 		return nil
 	}
-	for _, row := range rows {
-		w.hear(s, uint64(row.Revision), row.changes())
+	for i := range rows {
+		w.hear(s, rows[i].heard(), rows[i].changes())
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ const beginning = "beginning to read"
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	if s.FreshFor() > storage.MaxAge {
 		err := s.do(ctx, "", beginning, func(ctx context.Context) error {
-			if err := s.slot.renew(ctx, s.database); err != nil {
+			if err := s.renew(ctx); err != nil {
 				return fmt.Errorf("from a replica set that may have another primary: %w", err)
 			}
 			return nil

@@ -42,7 +42,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	ctx, rows := t.Context(), make(map[string][]any)
 	add := func(name string, row any) { rows[name] = append(rows[name], row) }
 	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
-	add(countersName, doc("_id", formatCounter, "n", int64(format)))
+	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(leastSchema)))
 	for id, heads := range h.ByChain {
 		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Sessions: []bson.RawValue{}})
 		for i, head := range heads {

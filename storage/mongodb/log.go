@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -28,6 +29,8 @@ type chainLog struct {
 	doubtSeq uint64
 	// uncounted is about the number of heads of the chain that are not counted in the meters yet.
 	uncounted uint64
+	// stored is the last tip that was sure, for the beats.
+	stored atomic.Pointer[receipt.Chain]
 }
 
 func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName) }
@@ -86,6 +89,7 @@ func (s *Store) Append(
 			l.tip = a.tip.Next(a.head.Head)
 			s.countSoon()
 		}
+		l.stored.Store(new(l.tip))
 		return existing, nil
 	case unknown:
 		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch may still become stored
@@ -128,12 +132,19 @@ func (a *appending) undo() {
 	}
 }
 
-// begin returns errLost if this handle was given up. Otherwise it reads the end of the chain, if
-// the end is unknown.
+// begin returns errLost if this handle was given up, and an error if the slot has an earlier beat
+// than this handle wrote, because the database was restored. Otherwise it reads the end of the chain,
+// if the end is unknown.
 func (a *appending) begin() error {
-	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(doc("_id", 1))).Err()
+	written := a.s.slot.beatAge.Load()
+	var row slotRow
+	own := options.FindOne().SetProjection(doc(slotBeat, 1))
+	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), own).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return errLost
+	}
+	if age, ok := a.s.slot.ageOf(row.Beat); err == nil && (!ok || age < written) {
+		return errSetBack
 	}
 	l := &a.s.log
 	if a.tip = l.tip; err != nil || l.sure {

@@ -61,6 +61,7 @@ type database struct {
 type Store struct {
 	*database
 	lost func(error)
+	over sync.Once // lost was called
 
 	// sessions are the sessions of this handle's transactions. The slot names them. If another
 	// handle gives this handle up, it ends the transactions of these sessions, which could
@@ -190,10 +191,9 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	if err := s.slot.take(ctx, s); err != nil {
 		return err
 	}
-	if s.watchers.heard, err = s.revision(ctx); err != nil {
+	if err := s.beginHearing(ctx); err != nil {
 		return err
 	}
-	s.slot.heard.Store(s.watchers.heard)
 	s.slot.wake()
 	s.done.Go(func() { s.listen(s.background) })
 	s.done.Go(func() { s.beat(s.background) })
@@ -202,7 +202,7 @@ func (s *Store) begin(ctx context.Context) (err error) {
 }
 
 // Close implements storage.Store. It gives the slot up, so that another handle can take it at
-// once.
+// once. In a database that was restored it changes nothing.
 func (s *Store) Close() error {
 	s.metrics.unregister()
 	s.stop()
@@ -210,7 +210,7 @@ func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	var err error
-	if s.slot.holder != "" {
+	if s.slot.holder != "" && s.slot.foreign.Load() == nil {
 		err = s.slot.release(ctx, s)
 	}
 	for _, session := range s.sessions {

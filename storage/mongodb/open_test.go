@@ -221,28 +221,56 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestOpen_RefusesAnotherFormat checks a database in a format that this version cannot read. Open
-// must refuse the database, also for a reader. The error must contain the numbers of both formats.
-func TestOpen_RefusesAnotherFormat(t *testing.T) {
+// TestOpen_RefusesAnotherSchema checks databases that this version would misread. Open must refuse such
+// a database, also for a reader. The error must name both schemas.
+func TestOpen_RefusesAnotherSchema(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)
 	counters := s.db.Collection(countersName)
-	for want, change := range map[string]func() error{
-		"its format is 1, and this writ reads format 4 only": func() error {
-			_, err := counters.DeleteOne(t.Context(), doc("_id", formatCounter))
+	row := func(fields ...any) func() error {
+		return func() error {
+			_, err := counters.ReplaceOne(t.Context(), doc("_id", schemaCounter), doc(fields...), options.Replace().SetUpsert(true))
 			return err
-		},
-		"its format is 2, and this writ reads format 4 only: start the writ that wrote it, or export": func() error {
-			_, err := counters.ReplaceOne(t.Context(), doc("_id", formatCounter), doc(counterN, int64(2)), options.Replace().SetUpsert(true))
-			return err
-		},
-	} {
-		must(t, change())
-		if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Open = %v, want %q", err, want)
 		}
-		if _, err := OpenSnapshot(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("OpenSnapshot = %v, want %q", err, want)
+	}
+	remove := func(id string) func() error {
+		return func() error {
+			_, err := counters.DeleteOne(t.Context(), doc("_id", id))
+			return err
+		}
+	}
+	for _, test := range []struct {
+		want   string
+		change func() error
+	}{
+		{"its schema is 1, and this writ uses schema 5", remove(schemaCounter)},
+		{"its schema is 2, and this writ uses schema 5: start the writ that wrote it, or export", row(counterN, int64(2))},
+		{"its schema is 4, and this writ uses schema 5", row(counterN, int64(4))}, // the last one without the least one
+		{"its schema is 9, which a writ of schema 6 or later uses, and this writ is of schema 5: start a newer writ", row(counterN, int64(9), counterLeast, int64(6))},
+		{"", row(counterN, int64(9), counterLeast, int64(5))},
+		{"has data in replicas and no counter of revisions", remove(revisionCounter)},
+		{"has data in replicas and no counter of revisions", remove(schemaCounter)},
+	} {
+		must(t, test.change())
+		for _, open := range []func() error{
+			func() error {
+				s, err := Open(t.Context(), o)
+				if err == nil {
+					err = s.Close()
+				}
+				return err
+			},
+			func() error {
+				r, err := OpenSnapshot(t.Context(), o)
+				if err == nil {
+					err = r.Close()
+				}
+				return err
+			},
+		} {
+			if err := open(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("opening = %v, want %q", err, test.want)
+			}
 		}
 	}
 }

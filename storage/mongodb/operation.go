@@ -87,6 +87,9 @@ func (s *database) check(ctx context.Context, org string) error {
 // operation's timeout. An operation that begins then would only time out. A store without a slot
 // has no beats.
 func (s *database) available() error {
+	if reason := s.slot.foreign.Load(); reason != nil {
+		return *reason
+	}
 	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable,
 			silence.Round(100*time.Millisecond))

@@ -182,7 +182,7 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 				return err
 			default:
 				back = 0
-				if err := s.slot.renew(ctx, s.database); err != nil {
+				if err := s.renew(ctx); err != nil {
 					return err
 				}
 			}

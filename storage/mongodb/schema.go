@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -57,11 +58,15 @@ type indexRow struct {
 }
 
 // changes
+const changeID = "u"
 
 // changeRow lists the changes of an update. Every revision has a row, even if the update has no
 // changes to report. So a gap between revisions means that a row is missing.
+//
+// ID is random. A database that was restored has other rows under the same revisions.
 type changeRow struct {
 	Revision int64    `bson:"_id"`
+	ID       []byte   `bson:"u"`
 	Changes  []change `bson:"c"`
 }
 
@@ -77,10 +82,18 @@ type change struct {
 }
 
 // counters
-const counterN = "n"
+const (
+	counterN     = "n"
+	counterEpoch = "e"
+	counterLeast = "least"
+)
 
+// counterRow is a counter. Epoch is in the counter of revisions: it is random and was made with the
+// counter. Least is in the counter of the schema.
 type counterRow struct {
-	N int64 `bson:"n"`
+	N     int64  `bson:"n"`
+	Epoch []byte `bson:"e,omitempty"`
+	Least int64  `bson:"least,omitempty"`
 }
 
 // replicas
@@ -306,7 +319,7 @@ func shapes() []shape {
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
 		{name: indexName, must: doc("_id", "string", indexDocument, "string")},
-		{name: changesName, must: doc("_id", "long", "c", "array")},
+		{name: changesName, must: doc("_id", "long", changeID, "binData", "c", "array")},
 		{name: countersName, must: doc("_id", "string", counterN, "long")},
 		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
 			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotSessions, "array")},
@@ -412,7 +425,7 @@ func (s *shape) validator() bson.D {
 // makeCollections makes missing collections. It returns an error if an existing collection differs
 // from its shape.
 func (s *Store) makeCollections(ctx context.Context) error {
-	if err := s.checkFormat(ctx); err != nil {
+	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
 	for _, shape := range shapes() {
@@ -420,40 +433,89 @@ func (s *Store) makeCollections(ctx context.Context) error {
 			return err
 		}
 	}
-	// The format comes first: a database with a revision and no format is an older one.
-	return errors.Join(s.makeCounter(ctx, formatCounter, format), s.makeCounter(ctx, revisionCounter, 0))
+	// The schema comes first: a database with a revision and no schema is an older one.
+	epoch := uuid.New()
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, int64(schema), counterLeast, int64(leastSchema)),
+		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 
-func (s *Store) makeCounter(ctx context.Context, id string, n int64) error {
+func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error {
 	_, err := s.db.Collection(countersName).UpdateOne(ctx, doc("_id", id),
-		doc("$setOnInsert", doc(counterN, n)), options.UpdateOne().SetUpsert(true))
+		doc("$setOnInsert", doc(fields...)), options.UpdateOne().SetUpsert(true))
 	return notNew(err)
 }
 
-// format is the number of the database's format, in the counter formatCounter. A store refuses a
-// database with another number, because it would misread the rows. Format 1 has no such counter.
+// The counter schemaCounter has the number of the database's schema, and the least schema that a writ
+// must know to use it. A database without the least one is of before it. A store refuses a database that
+// it would misread.
 const (
-	format        = 4
-	formatCounter = "format"
+	schema        = 5
+	leastSchema   = 5
+	schemaCounter = "format"
 )
 
-// checkFormat returns an error if the database has another format. A new database has none yet.
-func (d *database) checkFormat(ctx context.Context) error {
-	var got counterRow
-	err := found(d.db.Collection(countersName).FindOne(ctx, doc("_id", formatCounter)).Decode(&got))
-	if errors.Is(err, storage.ErrNotFound) {
-		err = found(d.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&got))
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil
+// checkSchema returns an error if this writ can't use the database. A new database has no counters and
+// nothing else.
+func (d *database) checkSchema(ctx context.Context) error {
+	var of, revision *counterRow
+	for _, c := range []struct {
+		id  string
+		row **counterRow
+	}{{revisionCounter, &revision}, {schemaCounter, &of}} { // the one that is made last is read first
+		row := new(counterRow)
+		err := d.db.Collection(countersName).FindOne(ctx, doc("_id", c.id)).Decode(row)
+		if err == nil {
+			*c.row = row
+		} else if err := ifAny(err); err != nil {
+			return err
 		}
-		got.N = 1
 	}
-	if err == nil && got.N != format {
-		err = fmt.Errorf("the database %s has another format: its format is %d, and this writ reads format %d only: "+
-			"start the writ that wrote it, or export its organizations with that writ and import them into an empty "+
-			"database", d.db.Name(), got.N, format)
+	switch {
+	case of == nil && revision != nil:
+		of = &counterRow{N: 1} // schema 1 has no such counter
+	case revision == nil:
+		if err := d.checkEmpty(ctx); err != nil || of == nil {
+			return err
+		}
 	}
-	return err
+	return d.checkVersion(of)
+}
+
+func (d *database) checkVersion(of *counterRow) error {
+	const how = "start the writ that wrote it, or export its organizations with that writ and import them into an empty " +
+		"database"
+	switch {
+	case of.Least == 0 || of.N < leastSchema:
+		return fmt.Errorf("the database %s is older than this writ: its schema is %d, and this writ uses schema %d: "+how,
+			d.db.Name(), of.N, schema)
+	case of.Least > schema:
+		return fmt.Errorf("the database %s is newer than this writ: its schema is %d, which a writ of schema %d or later "+
+			"uses, and this writ is of schema %d: start a newer writ", d.db.Name(), of.N, of.Least, schema)
+	}
+	return nil
+}
+
+// checkEmpty returns an error if the database has data, but its counter of revisions is still missing
+// after the data was found. Open makes the counter before any data.
+func (d *database) checkEmpty(ctx context.Context) error {
+	for _, shape := range shapes() {
+		if shape.name == countersName {
+			continue
+		}
+		err := d.db.Collection(shape.name).FindOne(ctx, doc(), options.FindOne().SetProjection(doc("_id", 1))).Err()
+		if err == nil {
+			err = d.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
+			if errors.Is(err, mongo.ErrNoDocuments) {
+				return fmt.Errorf("the database %s has data in %s and no counter of revisions: a part of it was lost, or it "+
+					"was restored in part: restore the whole database", d.db.Name(), shape.name)
+			}
+			return err
+		}
+		if err := ifAny(err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (

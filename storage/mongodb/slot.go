@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +40,7 @@ type slot struct {
 	holder string // empty: no slot is taken
 
 	heard atomic.Uint64
+	last  atomic.Pointer[heardRow] // the last row that was heard
 	news  chan struct{} // signals that slot.heard has grown
 	// proven is the age of the handle at its newest beat that was read in the change stream.
 	proven atomic.Int64
@@ -50,6 +53,17 @@ type slot struct {
 	// led is the age at the start of the last beat after which this handle led, or 0. A handle
 	// leads if no slot before its own has a holder.
 	led atomic.Int64
+
+	renewing sync.Mutex // held while the slot is renewed
+	// beat is the last beat whose write was confirmed. tries are the beats after it, of which any may
+	// have been written.
+	beat  string
+	tries []string
+	// beatAge is the age that beat names.
+	beatAge atomic.Int64
+	epoch   []byte // the epoch of the database, set once
+	// foreign is the reason why the database is no more the one that this handle knew.
+	foreign atomic.Pointer[error]
 }
 
 // expired is an expression that is true for a slot whose holder has been silent for too long.
@@ -61,6 +75,13 @@ var until = later(lease.Milliseconds())
 // beatOf returns the text of a beat of a holder, with the current age of the handle.
 func (s *database) beatOf(holder string) string {
 	return holder + "/" + strconv.FormatInt(s.age(), 10)
+}
+
+// ageOf returns the age in a beat of this handle.
+func (l *slot) ageOf(beat string) (age int64, ok bool) {
+	holder, text, _ := strings.Cut(beat, "/")
+	age, err := strconv.ParseInt(text, 10, 64)
+	return age, err == nil && holder == l.holder
 }
 
 // age returns the age of the handle in nanoseconds.
@@ -93,7 +114,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 		if err == nil {
 			l.id, l.holder = row.ID, holder
 			copy(l.chain[:], row.Chain)
-			l.until.Store(row.Until.UnixMilli())
+			l.confirm(&row)
 			l.sound.Store(s.age())
 			l.beaten.Store(s.age())
 		}
@@ -117,22 +138,6 @@ func (s *Store) addSlot(ctx context.Context) error {
 // write its chain.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",
 	storage.ErrUnavailable, storage.ErrConflict)
-
-func (l *slot) renew(ctx context.Context, s *database) error {
-	ctx, cancel := context.WithTimeout(ctx, beatPatience)
-	defer cancel()
-	var row slotRow
-	err := s.slots().FindOneAndUpdate(ctx, l.mine(),
-		mongo.Pipeline{set(slotUntil, until, slotBeat, s.beatOf(l.holder))},
-		after().SetProjection(doc(slotUntil, 1))).Decode(&row)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return errLost
-	}
-	if err == nil {
-		l.until.Store(row.Until.UnixMilli())
-	}
-	return err
-}
 
 // mine selects the slot if this handle still holds it.
 func (l *slot) mine() bson.D {
@@ -169,7 +174,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	began := s.age()
-	if err := s.slot.renew(ctx, s.database); err != nil {
+	if err := s.renew(ctx); err != nil {
 		s.slot.sound.Store(s.age())
 		return err
 	}
@@ -190,14 +195,15 @@ func (s *Store) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		if s.slot.foreign.Load() != nil {
+			return
+		}
 		err := s.beatOnce(ctx)
 		if ctx.Err() == nil {
 			s.health.report(beating, err)
 		}
-		if errors.Is(err, errLost) {
-			if s.lost != nil {
-				s.lost(err)
-			}
+		if errors.Is(err, errLost) || errors.Is(err, errRestored) {
+			s.end(err)
 			return
 		}
 	}

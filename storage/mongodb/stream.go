@@ -37,9 +37,9 @@ var streamed = mongo.Pipeline{doc("$match", doc("$or", bson.A{
 }))}
 
 // listen receives the changes of other handles until ctx ends. If a stream fails, it opens a new
-// stream and reads the changes in between. It never resumes a stream.
+// stream and reads the changes in between. It never resumes a stream. It ends if the database was restored.
 func (s *Store) listen(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && s.slot.foreign.Load() == nil {
 		if err := s.hear(ctx); ctx.Err() == nil {
 			s.metrics.replaced.Inc()
 			s.health.report(streaming, err)
@@ -106,11 +106,14 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	defer w.mu.Unlock()
 	switch revision := uint64(e.Change.Revision); {
 	case revision <= w.heard: // this handle made the change, or catchUp has told it
+		if w.other(e.Change) {
+			return s.abandon(restored("revision %d came again with another row", revision))
+		}
 		return nil
 	case revision > w.heard+1:
 		return w.catchUp(ctx, s)
 	default:
-		w.hear(s, revision, e.Change.changes())
+		w.hear(s, e.Change.heard(), e.Change.changes())
 		return nil
 	}
 }

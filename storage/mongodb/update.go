@@ -44,7 +44,10 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	if err != nil {
 		return 0, err
 	}
-	s.watchers.own(s, u.edits.Revision, u.edits.Changes)
+	s.watchers.own(s, &u.row, u.edits.Changes)
+	if err := s.available(); err != nil { // the database was restored
+		return 0, err
+	}
 	if !u.wrote {
 		return 0, nil
 	}
@@ -65,6 +68,7 @@ func (s *database) revision(ctx context.Context) (uint64, error) {
 type update struct {
 	documents
 	edits storage.Edits
+	row   changeRow // the row of changes that was written
 	wrote bool
 	// seen has the documents that were read or written, by key. A missing document has a nil value.
 	seen map[string]*documentRow
@@ -84,7 +88,8 @@ func (u *update) end() error {
 	if err := u.send(); err != nil {
 		return err
 	}
-	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, newChangeRow(u.edits.Revision, u.edits.Changes))
+	u.row = newChangeRow(u.edits.Revision, u.edits.Changes)
+	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, u.row)
 	return err
 }
 

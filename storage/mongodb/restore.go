@@ -1,0 +1,209 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+
+	"writ/storage"
+	"writ/storage/receipt"
+)
+
+// A restore takes a database back under the handles that use it. A handle then knows of revisions and
+// heads that are gone, and new ones get their numbers. So each beat compares what the database has with
+// what the handle knows: the beat it wrote last, the epoch and the counter of revisions, the row of
+// changes it heard last and the end of its chain. After any difference the handle decides nothing more.
+
+// errRestored means that the database is not the one that this handle knew.
+var errRestored = fmt.Errorf("%w: the database was restored, or a part of it was lost, while this replica used it: "+
+	"stop all replicas, restore the whole database and start them again", storage.ErrUnavailable)
+
+// errSetBack refuses a batch. The next beat determines whether the database was restored.
+var errSetBack = fmt.Errorf("%w: the slot of this replica is older than its last beat", storage.ErrUnavailable)
+
+func restored(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errRestored, fmt.Sprintf(format, args...))
+}
+
+// abandon makes every operation return a reason from now on, and tells the watchers that everything may
+// have changed. It returns the reason. watchers.mu may be held.
+func (s *Store) abandon(reason error) error {
+	if s.slot.foreign.CompareAndSwap(nil, &reason) {
+		s.end(reason)
+		s.done.Go(func() {
+			s.watchers.mu.Lock()
+			defer s.watchers.mu.Unlock()
+			s.watchers.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: s.watchers.heard})
+		})
+	}
+	return *s.slot.foreign.Load()
+}
+
+// end calls lost once. This handle commits nothing more.
+func (s *Store) end(reason error) {
+	s.over.Do(func() {
+		s.health.report(beating, reason)
+		if s.lost != nil {
+			s.lost(reason)
+		}
+	})
+}
+
+// beginHearing reads the state of the database from which on this handle hears changes.
+func (s *Store) beginHearing(ctx context.Context) error {
+	var counter counterRow
+	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
+	if err != nil {
+		return err
+	}
+	var row changeRow
+	err = s.db.Collection(changesName).FindOne(ctx, doc("_id", counter.N)).Decode(&row)
+	if err := ifAny(err); err != nil {
+		return err
+	}
+	s.slot.epoch = counter.Epoch
+	s.watchers.mu.Lock()
+	defer s.watchers.mu.Unlock()
+	s.watchers.keep(s, heardRow{uint64(counter.N), string(row.ID)}) //nolint:gosec // it counts
+	s.slot.heard.Store(s.watchers.heard)
+	return nil
+}
+
+// renew writes a beat, if the slot has the beat that this handle wrote last, and compares the database
+// with what this handle knows. The driver makes the reads follow the write, so they are never of an
+// earlier state, also on a new primary.
+func (s *Store) renew(ctx context.Context) error {
+	l := &s.slot
+	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+	defer cancel()
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	if err := s.available(); errors.Is(err, errRestored) {
+		return err
+	}
+	last, tip := l.last.Load(), s.log.stored.Load()
+	session, err := s.client.StartSession()
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	causal := mongo.NewSessionContext(ctx, session)
+	beat := l.nextBeat(s.database)
+	var row slotRow
+	err = s.slots().FindOneAndUpdate(causal, append(l.mine(), anyOf(slotBeat, append(l.tries, l.beat))...),
+		mongo.Pipeline{set(slotUntil, until, slotBeat, beat)},
+		after().SetProjection(doc(slotUntil, 1, slotBeat, 1))).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = s.whoseSlot(ctx)
+	} else if err == nil {
+		l.confirm(&row)
+		err = s.compare(causal, last, tip)
+	}
+	if errors.Is(err, errRestored) {
+		return s.abandon(err)
+	}
+	return err
+}
+
+// maxTries is the largest number of beats whose outcome is unknown at the same time. After them a beat is
+// written again.
+const maxTries = 32
+
+// nextBeat returns the beat to write next. renewing is held.
+func (l *slot) nextBeat(s *database) string {
+	if len(l.tries) < maxTries {
+		l.tries = append(l.tries, s.beatOf(l.holder))
+	}
+	return l.tries[len(l.tries)-1]
+}
+
+// confirm records that the slot has a beat of this handle. renewing is held, or the slot is not used yet.
+func (l *slot) confirm(row *slotRow) {
+	l.until.Store(row.Until.UnixMilli())
+	l.beat, l.tries = row.Beat, nil
+	if age, ok := l.ageOf(row.Beat); ok {
+		l.beatAge.Store(age)
+	}
+}
+
+// whoseSlot returns why the slot has no beat that this handle has written. Only the primary of a majority
+// can answer it.
+func (s *Store) whoseSlot(ctx context.Context) error {
+	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(readconcern.Linearizable()))
+	var row slotRow
+	err := slots.FindOne(ctx, doc("_id", s.slot.id)).Decode(&row)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return restored("the slot of this replica is gone")
+	case err != nil:
+		return err
+	case row.Holder != s.slot.holder:
+		return errLost
+	}
+	return restored("the slot of this replica has another beat than the last one")
+}
+
+// seen is what a beat reads of the database. The fields are of different rows.
+type seen struct {
+	Counter *counterRow `bson:"counter"`
+	Change  *changeRow  `bson:"change"`
+	Head    *headRow    `bson:"head"`
+}
+
+// compare returns errRestored if the database has not the row that was heard last or not the end of the
+// chain, or if its counter is smaller or another. The row may have been trimmed.
+func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain) error {
+	union := func(collection string, id any, as string, fields bson.D) bson.D {
+		return doc("$unionWith", doc("coll", collection, "pipeline", bson.A{
+			doc("$match", doc("_id", id)), doc("$project", fields), doc("$project", doc("_id", 0, as, "$$ROOT")),
+		}))
+	}
+	stages := mongo.Pipeline{
+		doc("$match", doc("_id", revisionCounter)), doc("$project", doc("_id", 0, "counter", "$$ROOT")),
+		union(changesName, number(last.revision), "change", doc(changeID, 1)),
+	}
+	if tip != nil && tip.Seq > 0 {
+		stages = append(stages, union(headsName, headKey(tip.ID, number(tip.Seq)), "head", doc(headSigned, 1)))
+	}
+	cursor, err := s.db.Collection(countersName).Aggregate(ctx, stages)
+	var all seen
+	err = each(ctx, cursor, err, func(row *seen) (bool, error) {
+		if row.Counter != nil {
+			all.Counter = row.Counter
+		}
+		if row.Change != nil {
+			all.Change = row.Change
+		}
+		if row.Head != nil {
+			all.Head = row.Head
+		}
+		return true, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case all.Counter == nil:
+		return restored("the counter of revisions is gone")
+	case !bytes.Equal(all.Counter.Epoch, s.slot.epoch):
+		return restored("the counter of revisions was made again")
+	case all.Counter.N < number(last.revision):
+		return restored("the last revision is %d, and this replica has heard of %d", all.Counter.N, last.revision)
+	case all.Change != nil && last.id != "" && string(all.Change.ID) != last.id:
+		return restored("revision %d has another row than this replica has heard", last.revision)
+	case tip == nil || tip.Seq == 0:
+		return nil
+	case all.Head == nil:
+		return restored("head %d of this replica is gone", tip.Seq)
+	}
+	head, err := all.Head.head()
+	if err == nil && (receipt.Chain{ID: tip.ID}).Next(head.Head) != *tip {
+		err = restored("head %d of this replica is another", tip.Seq)
+	}
+	return err
+}

@@ -1,0 +1,202 @@
+package mongodb
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// openMortal opens a handle that tells why it was lost.
+func openMortal(t *testing.T, o Options) (*Store, <-chan error) {
+	t.Helper()
+	lost := make(chan error, 1)
+	o.Lost = func(err error) { lost <- err }
+	return openTest(t, o), lost
+}
+
+// refusesAll checks that a handle which knew another database does nothing more.
+func refusesAll(t *testing.T, s *Store, w *storagetest.Writer) {
+	t.Helper()
+	_, appended := w.Commit(t.Context(), s, w.Record("org"))
+	_, updated := s.Update(t.Context(), "org", putRule)
+	viewed := s.View(t.Context(), func(storage.Reader) error { return nil })
+	for name, err := range map[string]error{
+		"Append": appended, "Update": updated, "View": viewed, "Barrier": s.Barrier(t.Context()), "Healthy": s.Healthy(t.Context()),
+	} {
+		if !errors.Is(err, errRestored) || !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrConflict) {
+			t.Errorf("%s after a restore = %v, want %v", name, err, errRestored)
+		}
+	}
+}
+
+// TestRestore_EndsWhoUsedTheDatabase restores a database, or a part of it, while two handles use it. Each
+// handle must notice it, tell its watchers that everything may have changed, and do nothing more.
+func TestRestore_EndsWhoUsedTheDatabase(t *testing.T) {
+	for name, parts := range map[string][]string{
+		"all":              nil,
+		"its documents":    {documentsName, indexName, changesName, countersName},
+		"its history":      {recordsName, headsName},
+		"its replicas":     {replicasName},
+		"and it grew on":   nil,
+		"lost its counter": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newDatabase(t, sharedSet(t))
+			a, aLost := openMortal(t, o)
+			b, bLost := openMortal(t, o)
+			w := storagetest.NewWriter()
+			step := func() {
+				for _, s := range []*Store{a, b} {
+					updateRule(t, s)
+					mustCommit(t, w, s, w.Record("org"))
+				}
+			}
+			step()
+			kept, err := sharedSet(t).BackUp(t.Context(), o.Database)
+			must(t, err)
+			must(t, errors.Join(a.renew(t.Context()), b.renew(t.Context())))
+			step()
+			must(t, errors.Join(a.Barrier(t.Context()), b.Barrier(t.Context())))
+			heard := watchRevisions(t, b)
+			switch name {
+			case "lost its counter":
+				_, err := a.db.Collection(countersName).DeleteOne(t.Context(), doc("_id", revisionCounter))
+				must(t, err)
+			case "and it grew on":
+				a.slot.renewing.Lock() // no beat in between
+				b.slot.renewing.Lock()
+				must(t, kept.Restore(t.Context()))
+				c := openTest(t, o)
+				for range 5 {
+					updateRule(t, c)
+				}
+				a.slot.renewing.Unlock()
+				b.slot.renewing.Unlock()
+			default:
+				must(t, kept.Restore(t.Context(), parts...))
+			}
+			for _, lost := range []<-chan error{aLost, bLost} {
+				select {
+				case err := <-lost:
+					if !errors.Is(err, errRestored) {
+						t.Errorf("lost = %v, want %v", err, errRestored)
+					}
+					t.Log(err)
+				case <-time.After(time.Minute):
+					t.Fatal("a handle has not noticed the restore within a minute")
+				}
+			}
+			for _, s := range []*Store{a, b} {
+				refusesAll(t, s, w)
+			}
+			await(t, "EverythingChanged", func() bool {
+				return slices.Contains(heard.list(), 0)
+			})
+		})
+	}
+}
+
+// TestRenew_ComparesTheDatabase changes one thing each that a beat compares.
+func TestRenew_ComparesTheDatabase(t *testing.T) {
+	id := func(s *Store) bson.D { return doc("_id", s.slot.id) }
+	head := func(s *Store) bson.D { return doc("_id", headKey(s.slot.chain, 1)) }
+	change := func(s *Store) bson.D { return doc("_id", int64(s.slot.heard.Load())) }
+	revision := func(*Store) bson.D { return doc("_id", revisionCounter) }
+	for name, test := range map[string]struct {
+		collection string
+		which      func(*Store) bson.D
+		update     bson.D // nil deletes
+		want       string
+	}{
+		"the beat":            {replicasName, id, doc("$set", doc(slotBeat, "x/1")), "has another beat"},
+		"the slot":            {replicasName, id, nil, "the slot of this replica is gone"},
+		"the counter":         {countersName, revision, doc("$inc", doc(counterN, int64(-1))), "the last revision is 0, and this replica has heard of 1"},
+		"the counter is gone": {countersName, revision, nil, "the counter of revisions is gone"},
+		"the epoch":           {countersName, revision, doc("$set", doc(counterEpoch, make([]byte, 16))), "was made again"},
+		"the row heard last":  {changesName, change, doc("$set", doc(changeID, make([]byte, 16))), "revision 1 has another row"},
+		"the head":            {headsName, head, nil, "head 1 of this replica is gone"},
+		"a trimmed row":       {changesName, change, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := openTest(t, newDatabase(t, sharedSet(t))), storagetest.NewWriter()
+			updateRule(t, s)
+			mustCommit(t, w, s, w.Record("org"))
+			must(t, s.renew(t.Context()))
+			c := s.db.Collection(test.collection)
+			var err error
+			if test.update == nil {
+				_, err = c.DeleteOne(t.Context(), test.which(s))
+			} else {
+				_, err = c.UpdateOne(t.Context(), test.which(s), test.update)
+			}
+			must(t, err)
+			err = s.renew(t.Context())
+			if test.want == "" {
+				must(t, err)
+				return
+			}
+			if !errors.Is(err, errRestored) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("renew = %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestRenew_AfterAnUnknownOutcome checks that a handle whose beats have an unknown outcome keeps its slot,
+// whichever of them was written.
+func TestRenew_AfterAnUnknownOutcome(t *testing.T) {
+	s := openTest(t, newDatabase(t, sharedSet(t)))
+	for range 3 * maxTries {
+		s.slot.renewing.Lock()
+		beat := s.slot.nextBeat(s.database)
+		if len(s.slot.tries)%5 == 0 { // written, and not told
+			_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), set(slotBeat, beat))
+			must(t, err)
+		}
+		s.slot.renewing.Unlock()
+	}
+	must(t, s.renew(t.Context()))
+}
+
+// TestAppend_AfterARestore checks that no head follows a gap. The slot of a restored database has an
+// earlier beat, and the handle has not noticed it yet.
+func TestAppend_AfterARestore(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s, w := openTest(t, o), storagetest.NewWriter()
+	updateRule(t, s)
+	kept, err := sharedSet(t).BackUp(t.Context(), o.Database)
+	must(t, err)
+	must(t, s.renew(t.Context()))
+	mustCommit(t, w, s, w.Record("org"))
+	s.slot.renewing.Lock()
+	defer s.slot.renewing.Unlock()
+	must(t, kept.Restore(t.Context()))
+	if _, err := w.Commit(t.Context(), s, w.Record("org")); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Append after a restore = %v, want %v", err, storage.ErrUnavailable)
+	}
+	if n, err := s.heads().CountDocuments(t.Context(), doc()); n != 0 || err != nil {
+		t.Errorf("%d heads, %v, want none", n, err)
+	}
+}
+
+// TestBarrier_RefusesWhereMoreWasHeard checks a slot whose holder has heard of a revision that the
+// database does not have. It has used the database before a restore, and may still allow.
+func TestBarrier_RefusesWhereMoreWasHeard(t *testing.T) {
+	s := openTest(t, newDatabase(t, sharedSet(t)))
+	old := slotRow{ID: 99, Chain: make([]byte, 16), Holder: "old", Beat: "old/1", Heard: 52,
+		Until: time.Now().Add(time.Hour), Sessions: []bson.RawValue{}}
+	_, err := s.slots().InsertOne(t.Context(), old)
+	must(t, err)
+	updateRule(t, s)
+	err = s.Barrier(t.Context())
+	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "the last revision is 1, and a replica has heard of 52") {
+		t.Errorf("Barrier = %v, want a refusal", err)
+	}
+}
