@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -44,8 +45,10 @@ func (s *Store) acknowledge(ctx context.Context) {
 			return
 		case <-s.slot.news:
 		}
-		_, err := slots.UpdateOne(ctx, s.slot.mine(),
-			doc("$max", doc(slotHeard, number(s.slot.heard.Load()))))
+		last := s.slot.last.Load()
+		n := number(last.revision)
+		_, err := slots.UpdateOne(ctx, append(s.slot.mine(), doc(slotHeard, doc("$lt", n))...),
+			set(slotHeard, n, slotRowHeard, []byte(last.id)))
 		if err != nil && pause(ctx, 6) {
 			s.slot.wake()
 		}
@@ -67,8 +70,8 @@ func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 // revision. When such a handle's slot expires, Barrier gives the handle up and no longer waits for
 // it. A handle that was only frozen can then commit no decisions from its stale caches.
 //
-// A handle that has acknowledged more than the last revision is one that has used the database before
-// a restore. Until its next beat it would still decide from what was before, so Barrier refuses.
+// A handle may have acknowledged a row of changes that the database does not have, because the database was
+// restored. Until its next beat this handle would still decide from what was before. So Barrier refuses.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err
@@ -86,19 +89,15 @@ func (s *Store) Barrier(ctx context.Context) error {
 		return failed(ctx, "waiting for other replicas", err)
 	}
 	a := <-first
-	counted := false // the counter was read after the slots, and no handle has heard of more
 	for try := 0; ; try++ {
 		if try > 0 || revision != known {
 			a = s.others(ctx, revision)
 		}
 		err := a.err
-		if err == nil && (!counted || a.most > revision) {
-			if err = s.reaches(ctx, max(a.most, revision)); err == nil {
-				counted = true
-			}
-		}
 		if err == nil && a.late == 0 {
-			return s.available()
+			if err = s.holds(ctx, a.heard); err == nil {
+				return s.available()
+			}
 		}
 		if err == nil && a.live == 0 && s.maySettle() {
 			err = s.giveUpSilent(ctx)
@@ -116,25 +115,52 @@ func (s *Store) Barrier(ctx context.Context) error {
 // reaches the last commits of the previous one within some milliseconds.
 const reachTries = 50
 
-// reaches returns an error if the counter of revisions is smaller than a revision.
-func (s *Store) reaches(ctx context.Context, revision uint64) error {
+// holds returns an error if the database does not have one of the rows of changes that other handles have
+// acknowledged. Rows may have been trimmed. The database has the row that this handle has heard last.
+func (s *Store) holds(ctx context.Context, heard []heardRow) error {
+	own := *s.slot.last.Load()
+	heard = slices.DeleteFunc(heard, func(row heardRow) bool { return row == own })
+	if len(heard) == 0 {
+		return nil
+	}
+	var most uint64
+	var revisions []int64
+	for _, row := range heard {
+		most = max(most, row.revision)
+		revisions = append(revisions, number(row.revision))
+	}
 	for try := 0; ; try++ {
 		last, err := s.revision(ctx)
-		switch {
-		case err != nil || last >= revision:
+		if err != nil {
 			return err
-		case try == reachTries || !pause(ctx, 6):
+		}
+		if last >= most {
+			break
+		}
+		if try == reachTries || !pause(ctx, 6) {
 			return fmt.Errorf("%w: the last revision is %d, and a replica has heard of %d: the database was restored "+
-				"while replicas used it", storage.ErrUnavailable, last, revision)
+				"while replicas used it", storage.ErrUnavailable, last, most)
 		}
 	}
+	selected := anyOf("_id", revisions)
+	rows, err := find[changeRow](ctx, s.db.Collection(changesName), selected, options.Find().SetProjection(doc(changeID, 1)))
+	for _, row := range rows {
+		is := row.heard()
+		for _, was := range heard {
+			if err == nil && was.revision == is.revision && was != is {
+				err = fmt.Errorf("%w: a replica has heard of revision %d with another row: the database was restored while "+
+					"replicas used it", storage.ErrUnavailable, is.revision)
+			}
+		}
+	}
+	return err
 }
 
 // otherRow is a slot of another handle.
 type otherRow struct {
-	Holder string `bson:"holder"`
-	Heard  int64  `bson:"heard"`
-	Silent bool   `bson:"silent"` // the slot has expired, or its holder was given up
+	Heard    int64  `bson:"heard"`
+	RowHeard []byte `bson:"row"`
+	Silent   bool   `bson:"silent"` // the slot has expired, or its holder was given up
 }
 
 // silent is an expression that is true if a slot has expired or its holder was given up.
@@ -142,12 +168,12 @@ var silent = doc("$or", bson.A{expired, doc("$eq", bson.A{"$" + slotHolder, ""})
 
 // answer is what the slots of other handles say.
 type answer struct {
-	// late is how many handles have not acknowledged a revision. A handle that was given up is one of them
-	// while a transaction of it may still be open. live are the late ones that are not silent.
+	// late is how many handles are silent or have not acknowledged a revision. A handle that was given up is
+	// one of them while a transaction of it may still be open. live are the late ones that are not silent.
 	late, live int
-	// most is the largest revision that a handle has acknowledged which is not silent.
-	most uint64
-	err  error
+	// heard are the rows that the others have acknowledged, as far as they are not late.
+	heard []heardRow
+	err   error
 }
 
 // others reads the slots of the other handles.
@@ -156,17 +182,17 @@ func (s *Store) others(ctx context.Context, revision uint64) (a answer) {
 	rows, err := find[otherRow](ctx, slots, doc(
 		"_id", doc("$ne", s.slot.id),
 		"$or", bson.A{doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))},
-	), options.Find().SetProjection(doc("_id", 0, slotHolder, 1, slotHeard, 1, "silent", silent)))
+	), options.Find().SetProjection(doc("_id", 0, slotHeard, 1, slotRowHeard, 1, "silent", silent)))
 	for _, row := range rows {
 		heard := uint64(max(row.Heard, 0))
-		if !row.Silent {
-			a.most = max(a.most, heard)
-		}
-		if heard >= revision && (heard == revision || !row.Silent) {
-			continue
-		}
-		if a.late++; !row.Silent {
+		switch {
+		case row.Silent:
+			a.late++
+		case heard < revision:
+			a.late++
 			a.live++
+		case heard > 0:
+			a.heard = append(a.heard, heardRow{heard, string(row.RowHeard)})
 		}
 	}
 	a.err = err

@@ -97,8 +97,8 @@ func (w *watchers) keep(s *Store, row heardRow) {
 }
 
 // missed tells the watchers that changes up to a revision may be missing. mu is held.
-func (w *watchers) missed(s *Store, revision uint64) {
-	w.hear(s, heardRow{revision: revision}, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
+func (w *watchers) missed(s *Store, row heardRow) {
+	w.hear(s, row, []storage.Change{{Kind: storage.EverythingChanged, Revision: row.revision}})
 }
 
 // other reports whether a revision was heard with another row than this one. mu is held.
@@ -122,7 +122,8 @@ func (w *watchers) own(s *Store, row *changeRow, changes []storage.Change) {
 		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 		defer cancel()
 		if err := w.catchUp(ctx, s); err != nil {
-			w.missed(s, revision-1)
+			w.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: revision - 1})
+			w.heard = revision - 1
 		}
 	}
 	switch {
@@ -130,7 +131,7 @@ func (w *watchers) own(s *Store, row *changeRow, changes []storage.Change) {
 		w.tell(s, row.heard(), changes)
 		time.AfterFunc(acknowledgeOwn, s.slot.wake)
 	case w.heard < revision: // catchUp read from a primary that lags behind
-		w.missed(s, revision)
+		w.missed(s, row.heard())
 	}
 }
 
@@ -147,7 +148,12 @@ func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 		return err
 	}
 	if rows == nil {
-		w.missed(s, last)
+		var row changeRow
+		err := s.db.Collection(changesName).FindOne(ctx, doc("_id", number(last))).Decode(&row)
+		if err := ifAny(err); err != nil {
+			return err
+		}
+		w.missed(s, heardRow{last, string(row.ID)})
 		return nil
 	}
 	for i := range rows {

@@ -44,7 +44,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
 	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(leastSchema)))
 	for id, heads := range h.ByChain {
-		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Sessions: []bson.RawValue{}})
+		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], RowHeard: []byte{}, Sessions: []bson.RawValue{}})
 		for i, head := range heads {
 			signed, err := head.MarshalBinary()
 			must(t, err)

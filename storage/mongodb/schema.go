@@ -103,6 +103,7 @@ const (
 	slotUntil    = "until"
 	slotBeat     = "beat"
 	slotHeard    = "heard"
+	slotRowHeard = "row"
 	slotSessions = "sessions"
 )
 
@@ -116,9 +117,11 @@ type slotRow struct {
 	// it is empty.
 	Dead string `bson:"dead"`
 	// Beat is the text of the last beat: the holder's id and the age of its handle.
-	Beat     string          `bson:"beat"`
-	Until    time.Time       `bson:"until"` // when the slot expires
+	Beat  string    `bson:"beat"`
+	Until time.Time `bson:"until"` // when the slot expires
+	// Heard is the last revision that the holder has heard of, and RowHeard the id of its row.
 	Heard    int64           `bson:"heard"`
+	RowHeard []byte          `bson:"row"`
 	Sessions []bson.RawValue `bson:"sessions"` // sessions of the holder's transactions
 }
 
@@ -322,7 +325,8 @@ func shapes() []shape {
 		{name: changesName, must: doc("_id", "long", changeID, "binData", "c", "array")},
 		{name: countersName, must: doc("_id", "string", counterN, "long")},
 		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
-			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotSessions, "array")},
+			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotRowHeard, "binData",
+			slotSessions, "array")},
 		{
 			name: recordsName, must: doc("_id", "binData"),
 			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string",

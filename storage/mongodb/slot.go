@@ -41,7 +41,7 @@ type slot struct {
 
 	heard atomic.Uint64
 	last  atomic.Pointer[heardRow] // the last row that was heard
-	news  chan struct{} // signals that slot.heard has grown
+	news  chan struct{}            // signals that slot.heard has grown
 	// proven is the age of the handle at its newest beat that was read in the change stream.
 	proven atomic.Int64
 	// sound is an age of the handle. All beats since this age have succeeded. beaten is the age at
@@ -102,8 +102,8 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	for {
 		var row slotRow
 		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{set(
-			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotSessions,
-			sessions,
+			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotRowHeard,
+			[]byte{}, slotSessions, sessions,
 		)}, after().SetSort(doc("_id", 1))).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
@@ -130,7 +130,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 	}
 	chain := uuid.New()
 	_, err = s.slots().InsertOne(ctx,
-		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Sessions: []bson.RawValue{}})
+		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), RowHeard: []byte{},
+			Sessions: []bson.RawValue{}})
 	return notNew(err)
 }
 
