@@ -27,7 +27,7 @@ func restoredUnderReplicas(t *testing.T, c *cluster) {
 		f.set(operator, c.replicas[1])
 		release := background(t, 4, c.token, func(s sender) bool {
 			for _, p := range c.replicas {
-				s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise")) //nolint:errcheck // the replica ends
+				s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise"))
 			}
 			return true
 		})

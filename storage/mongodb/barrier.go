@@ -142,14 +142,14 @@ func (s *Store) holds(ctx context.Context, heard []heardRow) error {
 				"while replicas used it", storage.ErrUnavailable, last, most)
 		}
 	}
-	selected := anyOf("_id", revisions)
-	rows, err := find[changeRow](ctx, s.db.Collection(changesName), selected, options.Find().SetProjection(doc(changeID, 1)))
+	changes, ids := s.db.Collection(changesName), options.Find().SetProjection(doc(changeID, 1))
+	rows, err := find[changeRow](ctx, changes, anyOf("_id", revisions), ids)
 	for _, row := range rows {
 		is := row.heard()
 		for _, was := range heard {
 			if err == nil && was.revision == is.revision && was != is {
-				err = fmt.Errorf("%w: a replica has heard of revision %d with another row: the database was restored while "+
-					"replicas used it", storage.ErrUnavailable, is.revision)
+				err = fmt.Errorf("%w: a replica has heard of revision %d with another row: the database was restored "+
+					"while replicas used it", storage.ErrUnavailable, is.revision)
 			}
 		}
 	}

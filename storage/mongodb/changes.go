@@ -115,7 +115,7 @@ func (w *watchers) own(s *Store, row *changeRow, changes []storage.Change) {
 	defer w.mu.Unlock()
 	revision := uint64(row.Revision)
 	if w.other(row) || revision+uint64(len(w.rows)) <= w.heard {
-		s.abandon(restored("an update got revision %d, which this replica has heard of with another row", revision))
+		_ = s.abandon(restored("an update got revision %d, which was heard of with another row", revision))
 		return
 	}
 	if w.heard+1 < revision {

@@ -12,10 +12,11 @@
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
 //	index      {_id: kind text(org) index key id, d: _id of the document}
-//	changes    {_id: revision, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
-//	counters   {_id: "revision", n: the last revision}
+//	changes    {_id: revision, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
+//	counters   {_id: "revision", n: the last revision, e: random epoch}
+//	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
-//	replicas   {_id: slot, chain, holder, dead, until, beat, heard, sessions}
+//	replicas   {_id: slot, chain, holder, dead, until, beat, heard: revision, row: id of its row, sessions}
 //	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
@@ -87,6 +88,18 @@
 // missing revisions from the collection changes. If these were trimmed, it tells its watchers
 // EverythingChanged. After a stream has failed, the handle opens a new stream and reads the changes
 // in between. It never resumes a stream, so the length of the oplog does not matter.
+//
+// # Restores
+//
+// A restore takes the database back while handles use it. Numbers alone do not tell: the counter of
+// revisions may soon be greater than before. So each row of changes has a random id. A beat is written
+// only if the slot has the beat that its handle wrote last. With it the handle reads the epoch and the
+// counter of revisions, the row that it heard last and the end of its chain. If one of these is another,
+// smaller or gone, the handle tells its watchers EverythingChanged, refuses every operation and is lost.
+// The same follows if a revision comes again with another row. A batch is refused if the slot has an
+// earlier beat than its handle wrote. A handle acknowledges the id of the row that it heard. [Store.Barrier]
+// returns an error if the database does not have that row, because the handle may still allow until its
+// next beat. Open makes no counter of revisions in a database that has data.
 //
 // # Replicas
 //

@@ -486,15 +486,15 @@ func (d *database) checkSchema(ctx context.Context) error {
 }
 
 func (d *database) checkVersion(of *counterRow) error {
-	const how = "start the writ that wrote it, or export its organizations with that writ and import them into an empty " +
-		"database"
+	const how = "start the writ that wrote it, or export its organizations with that writ and import them into an " +
+		"empty database"
 	switch {
 	case of.Least == 0 || of.N < leastSchema:
-		return fmt.Errorf("the database %s is older than this writ: its schema is %d, and this writ uses schema %d: "+how,
-			d.db.Name(), of.N, schema)
+		return fmt.Errorf("the database %s is older than this writ: its schema is %d, and this writ uses schema %d: %s",
+			d.db.Name(), of.N, schema, how)
 	case of.Least > schema:
-		return fmt.Errorf("the database %s is newer than this writ: its schema is %d, which a writ of schema %d or later "+
-			"uses, and this writ is of schema %d: start a newer writ", d.db.Name(), of.N, of.Least, schema)
+		return fmt.Errorf("the database %s is newer than this writ: its schema is %d, which a writ of schema %d or "+
+			"later uses, and this writ is of schema %d: start a newer writ", d.db.Name(), of.N, of.Least, schema)
 	}
 	return nil
 }
@@ -510,8 +510,8 @@ func (d *database) checkEmpty(ctx context.Context) error {
 		if err == nil {
 			err = d.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 			if errors.Is(err, mongo.ErrNoDocuments) {
-				return fmt.Errorf("the database %s has data in %s and no counter of revisions: a part of it was lost, or it "+
-					"was restored in part: restore the whole database", d.db.Name(), shape.name)
+				return fmt.Errorf("the database %s has data in %s and no counter of revisions: a part of it was lost, "+
+					"or it was restored in part: restore the whole database", d.db.Name(), shape.name)
 			}
 			return err
 		}

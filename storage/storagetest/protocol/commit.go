@@ -185,7 +185,7 @@ func (m *stepper) store() {
 // holders of slots. With Barrier and GivenUp, these are all holders.
 func (w *World) heard(s *state) bool {
 	for _, p := range s.holders {
-		if p < 0 || s.replicas[p].heard || !w.has(Barrier) {
+		if p < 0 || s.replicas[p].heard || !w.has(Barrier) || s.replicas[p].ahead && !w.has(RowHeard) {
 			continue
 		}
 		if w.has(GivenUp) || s.replicas[p].fresh {
@@ -193,6 +193,33 @@ func (w *World) heard(s *state) bool {
 		}
 	}
 	return slices.ContainsFunc(s.replicas, func(r replica) bool { return r.up && r.heard })
+}
+
+// restoring adds the steps in which the whole store is restored, or its documents alone. Nothing of it was
+// stored at first. A restore waits for open transactions.
+func (m *stepper) restoring() {
+	for _, whole := range []bool{true, false} {
+		does := "the documents are restored"
+		if whole {
+			does = "the store is restored"
+		}
+		m.add(-1, does, true, func(t *state, _ *replica) string {
+			t.restored, t.flipped, t.answered, t.old = true, false, false, false
+			if whole {
+				t.applied = m.w.start().applied
+				t.durable, t.acked = t.applied, make([]uint16, m.w.Intents)
+			}
+			for p := range t.replicas {
+				t.end(p)
+				r := &t.replicas[p]
+				r.ahead, r.heard, r.passed = r.heard, false, false
+				if whole {
+					r.before, r.gone = r.up, r.gone || r.tip > 0
+				}
+			}
+			return ""
+		})
+	}
 }
 
 // switching adds three steps: p switches the agent off, p hears of the switch, or p loses the proof
@@ -203,6 +230,8 @@ func (m *stepper) switching(p int) {
 		return
 	}
 	switch {
+	case r.before || r.ahead:
+		// It hears no change whose number it has heard already, and an update of its own makes it end.
 	case !m.s.flipped:
 		m.add(p, flips, false, func(t *state, r *replica) string {
 			t.flipped, r.heard, t.durable = true, true, t.applied

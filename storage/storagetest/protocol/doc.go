@@ -6,7 +6,8 @@
 // whose intents have no row yet, and the head that signs them on the replica's chain. The model has
 // these faults. The answer of a commit is lost; the commit took effect, takes effect later, or
 // never does. The primary is lost with all writes that a majority does not have. Replicas crash,
-// restart and freeze. A live replica is given up, and another replica continues its chain. Besides
+// restart and freeze. A live replica is given up, and another replica continues its chain. The store is
+// restored while replicas use it, as a whole or in part; what was acknowledged before is then lost. Besides
 // faults, an agent can be switched off, and places of a meter are granted and returned. [World]
 // sets the size of the model.
 //

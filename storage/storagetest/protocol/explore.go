@@ -85,7 +85,7 @@ func (x *explorer) visit(from int32, by step) int32 {
 // note records for live the state with number at.
 func (x *explorer) note(s *state, at int32) {
 	for p := range s.replicas {
-		if s.replicas[p].up && s.holds(p) {
+		if r := &s.replicas[p]; r.up && s.holds(p) && !r.before && !r.ahead {
 			x.able = append(x.able, at)
 			break
 		}

@@ -15,6 +15,7 @@ func TestExplore_EveryState(t *testing.T) {
 		{Replicas: 2, Intents: 1, Limit: 1},
 		{Replicas: 2, Intents: 1, Switch: true},
 		{Replicas: 2, Intents: 2},
+		{Replicas: 2, Intents: 1, Switch: true, Restore: true},
 	}
 	if testing.Short() {
 		worlds = worlds[:2]
@@ -181,6 +182,27 @@ replica 1 is granted a place
 replica 1 returns a place, and is not told
 replica 1 is granted a place
 replica 1 decides a and b: allow, allow
+replica 1 begins a transaction
+replica 1 commits, and answers
+`},
+		{"LastBeat: a head follows one that a restore has taken", World{Replicas: 1, Intents: 1, Restore: true, Without: LastBeat}, "chain", `
+replica 1 starts, and takes the slot of chain 1
+replica 1 decides a
+replica 1 begins a transaction
+replica 1 commits, and answers
+the store is restored
+replica 1 decides a
+replica 1 begins a transaction
+replica 1 commits, and answers
+`},
+		{"RowHeard: who has heard another change under the same number has not heard", World{Replicas: 2, Intents: 1, Switch: true, Restore: true, Without: RowHeard}, "switch", `
+replica 1 starts, and takes the slot of chain 1
+replica 1 switches the agent off
+the documents are restored
+replica 2 starts, and takes the slot of chain 2
+replica 2 switches the agent off
+the switch is answered
+replica 1 decides a: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},

@@ -72,7 +72,7 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		place[p] = byte(n + 1)
 		r := &s.replicas[p]
 		buf = append(buf, flags(r.up, r.refused, r.pending, r.sure, r.gone, r.heard, r.fresh, r.passed),
-			name(r.chain), byte(r.phase), r.places, byte(s.given[p]))
+			flags(r.before, r.ahead), name(r.chain), byte(r.phase), r.places, byte(s.given[p]))
 		if r.sure || r.phase == open || r.pending {
 			buf = append(buf, byte(r.tip+1), byte((r.tip+1)>>8))
 		} else {
@@ -95,7 +95,7 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		a, d := s.applied.heads[c], s.durable.heads[c]
 		buf = append(buf, holder, byte(a), byte(a>>8), byte(d), byte(d>>8))
 	}
-	buf = append(buf, flags(s.flipped, s.answered, s.old), byte(s.counted))
+	buf = append(buf, flags(s.flipped, s.answered, s.old, s.restored), byte(s.counted))
 	for _, i := range intents {
 		var known [16]uint16
 		ids := known[:0]

@@ -34,6 +34,10 @@ const (
 	Grant
 	// Forget: a replica that returns a place no longer uses it, even if the answer is an error.
 	Forget
+	// LastBeat: a transaction checks that the slot has the beat that its replica wrote last.
+	LastBeat
+	// RowHeard: a replica acknowledges the row of changes that it has heard, and not only its number.
+	RowHeard
 )
 
 // World is the size and the rules of a model.
@@ -41,6 +45,8 @@ type World struct {
 	Replicas, Intents int
 	// Switch says that the agent of all intents is switched off once.
 	Switch bool
+	// Restore says that the store is restored once, as it was at first. Slots keep their holders.
+	Restore bool
 	// Limit is the number of places in the meter. 0 means no limit. Each allow takes a place. If no
 	// place is left, the decision is a deny.
 	Limit int
@@ -104,6 +110,10 @@ type replica struct {
 	// passed says that the caller of the switch got the answer, although the replica had not heard
 	// of the switch.
 	passed bool
+	// before says that the slot of the replica was restored, with an earlier beat than the last one. ahead
+	// says that the replica has heard of a change that a restore has taken back. Changes after the restore
+	// have the same numbers.
+	before, ahead bool
 }
 
 // state is a state of the model.
@@ -120,6 +130,7 @@ type state struct {
 	flipped  bool // the agent was switched off
 	answered bool // the caller of the switch got the answer
 	old      bool // the bound of freshness has passed since the answer
+	restored bool // the store was restored
 	replicas []replica
 }
 

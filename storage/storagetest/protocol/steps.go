@@ -29,6 +29,7 @@ const (
 	flips     = "switches the agent off"
 	hears     = "hears of the switch"
 	told      = "the switch is answered"
+	notices   = "notices that the store was restored, and ends"
 )
 
 // stepper collects the steps of a state.
@@ -81,8 +82,18 @@ func (w *World) next(steps []step, s *state) []step {
 		if w.Limit > 0 {
 			m.granting(p)
 		}
+		if r := &s.replicas[p]; r.up && (r.before || r.ahead) {
+			m.add(p, notices, false, func(t *state, r *replica) string {
+				r.up = false
+				t.forget(p)
+				return ""
+			})
+		}
 	}
 	m.store()
+	if w.Restore && !s.restored {
+		m.restoring()
+	}
 	return m.steps
 }
 
@@ -134,6 +145,7 @@ func (s *state) forget(p int) {
 	if r.pending {
 		kept = replica{
 			chain: r.chain, batch: r.batch, pending: true, phase: doubt, tip: r.tip, gone: r.gone, passed: r.passed,
+			before: r.before, ahead: r.ahead,
 		}
 	} else if !s.holds(p) {
 		kept.chain = -1
@@ -265,7 +277,7 @@ func (r *replica) drop(w *World) {
 func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
 	r.pending = false
-	if w.has(Holder) && !t.holds(p) {
+	if w.has(Holder) && !t.holds(p) || w.has(LastBeat) && r.before {
 		r.drop(w)
 		return ""
 	}
