@@ -45,18 +45,41 @@ func (h *Held) UnmarshalJSON(data []byte) error {
 
 // Approval is the state of a held action.
 type Approval struct {
-	ID            string `json:"approval_id"`
-	Status        string `json:"status"` // pending, approved, rejected, expired, revoked or used
-	ExpiresAt     string `json:"expires_at"`
-	ApprovedUntil string `json:"approved_until,omitempty"`
-	DecidedBy     string `json:"decided_by,omitempty"`
-	Comment       string `json:"comment,omitempty"`
-	IntentID      string `json:"intent_id"`
-	IssuedAt      string `json:"issued_at"` // of the intent
-	IntentDigest  string `json:"intent_digest"`
-	AgentID       string `json:"agent_id,omitempty"`
-	ActionType    string `json:"action_type,omitempty"`
-	Resource      string `json:"resource,omitempty"`
+	ID            string            `json:"approval_id"`
+	Status        string            `json:"status"` // pending, approved, rejected, expired, revoked or used
+	HeldAt        string            `json:"held_at"`
+	ExpiresAt     string            `json:"expires_at"`
+	ApprovedUntil string            `json:"approved_until,omitempty"`
+	IntentID      string            `json:"intent_id"`
+	IssuedAt      string            `json:"issued_at"` // of the intent
+	IntentDigest  string            `json:"intent_digest"`
+	PolicyID      string            `json:"policy_id"`
+	AgentID       string            `json:"agent_id"`
+	ActionType    string            `json:"action_type"`
+	Resource      string            `json:"resource"`
+	Cost          *Cost             `json:"cost,omitempty"`
+	MetadataKeys  []string          `json:"metadata_keys,omitempty"`
+	Metadata      map[string]string `json:"metadata,omitempty"` // scrubbed, until the approval has ended
+	Findings      []Finding         `json:"findings"`           // why it was held: an approval covers these alone
+	DecidedAt     string            `json:"decided_at,omitempty"`
+	DecidedBy     string            `json:"decided_by,omitempty"`
+	Comment       string            `json:"comment,omitempty"`
+	RevokedBy     string            `json:"revoked_by,omitempty"`
+	UsedBy        string            `json:"used_by,omitempty"` // the id of the decision that it led to
+	// Receipt proves the last verdict: see package receipt.
+	Receipt json.RawMessage `json:"receipt,omitempty"`
+}
+
+// Finding is why an action is held.
+type Finding struct {
+	Code         string `json:"code"`
+	Outcome      string `json:"outcome"`
+	Decides      bool   `json:"decides,omitempty"`
+	RuleID       string `json:"rule_id,omitempty"`
+	RuleRevision int    `json:"rule_revision,omitempty"`
+	Cause        string `json:"cause,omitempty"`
+	Field        string `json:"field,omitempty"`
+	Reason       string `json:"reason"`
 }
 
 // maxPoll is the longest wait that the server accepts.

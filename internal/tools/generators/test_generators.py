@@ -2,6 +2,7 @@
 
 A generator's warning fails its test. WRIT is the path of the program, and GENERATORS is a directory with this
 directory's files, the modules of package.json in node_modules, and the modules of go.mod in Go's cache.
+UPDATE=1 writes the types under the clients of sdk/, otherwise they are compared.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sdk_types
 from test_server import POLICY, WRIT, Server
 
 AT = Path(os.environ.get("GENERATORS", "."))
@@ -38,6 +40,22 @@ def uses(server: Server, *command: str) -> None:
     settings = {"WRIT_URL": server.url, "WRIT_API_KEY": server.token, "WRIT_POLICY_ID": POLICY}
     said = run(*command, **settings, WRIT_AGENT_ID="billing-agent")
     assert said.lower().splitlines() == ["true allow", "409 intent_conflict", "allow true"]
+
+
+def same(path: Path, text: str) -> None:
+    """Compares the types under a client with those that the document leads to."""
+    if os.environ.get("UPDATE"):
+        path.write_text(text)
+    assert path.read_text() == text, f"{path.name} is not what openapi.yaml leads to: UPDATE=1 .ci/sdk writes it"
+
+
+def test_types_under_the_client_for_typescript() -> None:
+    same(sdk_types.TYPESCRIPT, sdk_types.typescript(run, AT))
+
+
+def test_types_under_the_client_for_python() -> None:
+    tool = str(Path(sys.executable).with_name("datamodel-codegen"))
+    same(sdk_types.PYTHON, sdk_types.python(run, AT, tool))
 
 
 def test_openapi_python_client(server: Server) -> None:

@@ -251,10 +251,11 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_history_is_an_iterator_over_pages() -> None:
-    pages = [{"data": [{"n": 1}, {"n": 2}], "next_cursor": "c 2"}, {"data": [{"n": 3}], "next_cursor": None}]
+    rows = [{"decision_id": str(n)} for n in range(3)]
+    pages: list[Any] = [{"data": rows[:2], "next_cursor": "c 2"}, {"data": rows[2:], "next_cursor": None}]
     with Scripted([{"status": 200, "body": json.dumps(p)} for p in pages]) as server:
         with client_of(server) as client:
-            assert [row["n"] for row in client.history(agent_id="a/b")] == [1, 2, 3]
+            assert [row["decision_id"] for row in client.history(agent_id="a/b")] == ["0", "1", "2"]
         assert server.paths == ["/v1/authorizations?agent_id=a%2Fb", "/v1/authorizations?agent_id=a%2Fb&cursor=c+2"]
 
 

@@ -1,4 +1,5 @@
 import { Decision, Denied, Held, complete, decisionOf, heldOf, resultOf, type Cost, type Intent, type WholeIntent } from "./decision.js";
+import type { components } from "./api.js";
 import { AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problemOf } from "./errors.js";
 import { membersOf, strictJSON } from "./json.js";
 import { Expired, Keys, ReceiptError, type Receipt } from "./receipt.js";
@@ -35,12 +36,15 @@ export interface Guard<A extends unknown[]> {
   wait?: number;
 }
 
+type Schemas = components["schemas"];
 /** The state of a held action, as the server sends it. */
-export interface Approval {
-  approval_id: string;
-  status: string;
-  [member: string]: unknown;
-}
+export type Approval = Schemas["Approval"];
+/** A row of the history, as the server sends it. */
+export type Authorization = Schemas["Authorization"];
+/** What an API key may do, as the server sends it. */
+export type Credential = Schemas["Credential"];
+/** A session, as the server sends it. */
+export type Session = Schemas["Session"];
 
 interface Call {
   method: string;
@@ -289,7 +293,7 @@ export class Client {
     outcome: "executed" | "failed" | "skipped",
     more: { cost?: Cost | undefined; externalRef?: string } = {},
   ): Promise<void> {
-    const body = {
+    const body: Schemas["RecordAction"] = {
       decision_id: decisionId,
       outcome,
       ...(more.cost && { amount_minor: more.cost.amountMinor, currency: more.cost.currency }),
@@ -309,7 +313,7 @@ export class Client {
     const path = `/v1/approvals/${encodeURIComponent(id)}?wait=${patience / 1000}`;
     const doc = await this.#json({ method: "GET", path, repeats: true, patience });
     if (doc["approval_id"] !== id || typeof doc["status"] !== "string") throw new AnswerError("it is about another approval");
-    return doc as Approval;
+    return doc as unknown as Approval;
   }
 
   /** See Held.wait. */
@@ -333,13 +337,13 @@ export class Client {
   /** Decides a held action. The key needs the scope approvals:decide. */
   async decideApproval(id: string, verdict: "approved" | "rejected" | "revoked", comment = ""): Promise<Approval> {
     const body = { status: verdict, ...(comment && { comment }) };
-    return (await this.#json({ method: "PATCH", path: `/v1/approvals/${encodeURIComponent(id)}`, body })) as Approval;
+    return (await this.#json({ method: "PATCH", path: `/v1/approvals/${encodeURIComponent(id)}`, body })) as unknown as Approval;
   }
 
   /** Opens a session for ttl seconds, with members that narrow it. The key needs the scope sessions:write. */
-  async openSession(ttl: number, narrowed: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+  async openSession(ttl: number, narrowed: Partial<Omit<Schemas["CreateSession"], "ttl">> = {}): Promise<Session> {
     const body = { policy_id: this.#policyId, agent_id: this.#agentId, ...narrowed, ttl };
-    return this.#json({ method: "POST", path: "/v1/sessions", body });
+    return (await this.#json({ method: "POST", path: "/v1/sessions", body })) as unknown as Session;
   }
 
   /** Closes a session for good. */
@@ -359,18 +363,18 @@ export class Client {
   }
 
   /** Returns what the client's own API key may do. */
-  async credential(): Promise<Record<string, unknown>> {
-    return this.#json({ method: "GET", path: "/v1/credential", repeats: true });
+  async credential(): Promise<Credential> {
+    return (await this.#json({ method: "GET", path: "/v1/credential", repeats: true })) as unknown as Credential;
   }
 
   /** Yields rows of the history, the newest first. Filters are those of GET /v1/authorizations. */
-  async *history(filters: Record<string, string> = {}): AsyncGenerator<Record<string, unknown>> {
+  async *history(filters: Record<string, string> = {}): AsyncGenerator<Authorization> {
     const query = new URLSearchParams(filters);
     for (;;) {
       const page = await this.#json({ method: "GET", path: `/v1/authorizations?${query}`, repeats: true });
       const { data, next_cursor: cursor } = page;
       if (!Array.isArray(data)) throw new AnswerError("it is no page of the history");
-      yield* data as Array<Record<string, unknown>>;
+      yield* data as Authorization[];
       if (typeof cursor !== "string" || cursor === "") return;
       query.set("cursor", cursor);
     }

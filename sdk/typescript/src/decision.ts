@@ -1,3 +1,4 @@
+import type { components } from "./api.js";
 import { AnswerError, ConfigError, ExpiredReceipt, WritError, problemOf } from "./errors.js";
 import { membersOf } from "./json.js";
 import { Malformed, receiptOf, type Outcome, type Receipt } from "./receipt.js";
@@ -31,16 +32,7 @@ export interface Intent {
 }
 
 /** An intent as it is sent. */
-export interface WholeIntent {
-  readonly intent_id: string;
-  readonly policy_id: string;
-  readonly agent_id: string;
-  readonly action_type: string;
-  readonly resource: string;
-  readonly cost?: { amount_minor: number; currency: string };
-  readonly metadata?: Readonly<Record<string, string>>;
-  readonly issued_at: string;
-}
+export type WholeIntent = Readonly<components["schemas"]["ActionIntent"]>;
 
 /** Fills in the members that the caller left out. */
 export async function complete(i: Intent, policyId: string, agentId: string): Promise<WholeIntent> {

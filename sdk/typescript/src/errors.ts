@@ -1,4 +1,5 @@
 // The errors of the client. An action must not run after any of them.
+import type { components } from "./api.js";
 
 /** Any error of this package. */
 export class WritError extends Error {
@@ -27,10 +28,7 @@ export class AlreadyRedeemed extends WritError {}
 export class Pending extends WritError {}
 
 /** Says why a member of a request was refused. */
-export interface FieldError {
-  field: string;
-  message: string;
-}
+export type FieldError = components["schemas"]["FieldError"];
 
 /** An answer with another status than success (RFC 9457). */
 export class Problem extends NoDecision {

@@ -9,7 +9,7 @@
  * safely repeat a request: it sends the same bytes at most three times and gives up after `timeout` in all.
  * Redirects are not followed.
  */
-export { Client, type Approval, type Guard, type Settings } from "./client.js";
+export { Client, type Approval, type Authorization, type Credential, type Guard, type Session, type Settings } from "./client.js";
 export { Decision, Denied, Held, type Cost, type Intent, type WholeIntent } from "./decision.js";
 export * from "./errors.js";
 export { Keys, ReceiptError, Malformed, UnknownKey, BadSignature, Expired, parseReceipt, type Outcome, type Receipt } from "./receipt.js";

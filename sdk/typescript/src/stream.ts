@@ -1,9 +1,10 @@
+import type { components } from "./api.js";
 import { AnswerError, NoDecision, WritError } from "./errors.js";
 import { membersOf, strictJSON } from "./json.js";
 
 /** An event of a stream: a row of the history, or a number of rows that were skipped. */
 export type Event =
-  | { readonly id: string; readonly row: Record<string, unknown>; readonly skipped?: undefined }
+  | { readonly id: string; readonly row: components["schemas"]["Authorization"]; readonly skipped?: undefined }
   | { readonly id: string; readonly skipped: Record<string, unknown>; readonly row?: undefined };
 
 /** A connection of a stream ended. A new one may go on, after so many milliseconds. */
@@ -89,5 +90,5 @@ function eventOf(m: Message): Event | null {
     // refused below
   }
   if (!doc) throw new AnswerError("the data of an event is no object");
-  return m.kind === "skipped" ? { id: m.id, skipped: doc } : { id: m.id, row: doc };
+  return m.kind === "skipped" ? { id: m.id, skipped: doc } : { id: m.id, row: doc as unknown as components["schemas"]["Authorization"] };
 }

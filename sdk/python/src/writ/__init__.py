@@ -9,6 +9,8 @@ false. Every failure raises. A server decides an intent once, so the client may 
 sends the same bytes at most three times and gives up after ``timeout`` in all. Redirects are not followed.
 """
 
+from typing import TYPE_CHECKING
+
 from ._flow import traceparent
 from ._stream import Event
 from .client import AsyncClient, Client, current
@@ -26,6 +28,12 @@ from .errors import (
 )
 from .receipt import BadSignature, Expired, Keys, Malformed, Receipt, ReceiptError, UnknownKey
 from .webhook import BadWebhook, verify_webhook
+
+if TYPE_CHECKING:  # what the server sends, for annotations
+    from ._api import Approval as Approval
+    from ._api import Authorization as Authorization
+    from ._api import Credential as Credential
+    from ._api import Session as Session
 
 __all__ = [
     "AlreadyRedeemed",

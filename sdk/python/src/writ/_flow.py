@@ -13,12 +13,15 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from .decision import Decision, Held, Intent, complete, decision_of, json_of, result_of
 from .errors import AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problem_of
 from .receipt import Expired, Keys, Receipt, ReceiptError
+
+if TYPE_CHECKING:
+    from ._api import Authorization
 
 T = TypeVar("T")
 
@@ -303,7 +306,7 @@ class Flows:
         if answer.get("status") != status:
             raise AnswerError(f"it does not say that the organization is {status}")
 
-    def history_page(self, query: Mapping[str, str]) -> Flow[tuple[list[dict[str, Any]], str]]:
+    def history_page(self, query: Mapping[str, str]) -> Flow[tuple[list[Authorization], str]]:
         doc = yield from self.json("GET", f"/v1/authorizations?{urlencode(query)}", repeats=True)
         rows, cursor = doc.get("data"), doc.get("next_cursor") or ""
         if not isinstance(rows, list) or not isinstance(cursor, str):

@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 import anyio
@@ -15,6 +15,9 @@ import httpx
 from ._flow import ATTEMPTS, MAX_ANSWER, Flows, Reply
 from .decision import json_of
 from .errors import AnswerError, NoDecision, WritError
+
+if TYPE_CHECKING:
+    from ._api import Authorization
 
 #: How long a stream may be silent, in seconds. The server sends something every 15.
 SILENCE = 30.0
@@ -28,7 +31,7 @@ class Event:
     #: Resumes the stream after this event.
     id: str
     #: A row of the history. It is None if rows were skipped.
-    row: dict[str, Any] | None = None
+    row: Authorization | None = None
     #: ``count`` rows were not sent. GET /v1/authorizations has them from ``from``.
     skipped: dict[str, Any] | None = None
 
@@ -107,7 +110,7 @@ def _event(lines: list[str]) -> Event:
     doc = json_of("\n".join(members["data"]).encode())
     if not isinstance(doc, dict):
         raise AnswerError("the data of an event is no object")
-    return Event(own, skipped=doc) if kind == "skipped" else Event(own, row=doc)
+    return Event(own, skipped=doc) if kind == "skipped" else Event(own, row=cast("Authorization", doc))
 
 
 async def next_of(events: AsyncGenerator[Event, None]) -> Event | None:

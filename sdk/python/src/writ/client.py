@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextvars import ContextVar
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import anyio
 import httpx
@@ -19,6 +19,9 @@ from ._stream import Event, close, follow, next_of
 from .decision import Cost, Decision, Held, Intent, held_of, raise_unless_allowed
 from .errors import ConfigError, Pending, WritError
 from .receipt import Receipt
+
+if TYPE_CHECKING:
+    from ._api import Approval, Authorization, Credential, Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -211,9 +214,9 @@ class Client(_Common):
         """Reads what ``Held.to_json`` wrote, in another process."""
         return held_of(held, self)
 
-    def approval(self, approval_id: str, wait: float = 0) -> dict[str, Any]:
+    def approval(self, approval_id: str, wait: float = 0) -> Approval:
         """Returns an approval. If it is pending, the server answers after ``wait`` seconds at the latest."""
-        return self._run(self._flows.approval(approval_id, wait))
+        return cast("Approval", self._run(self._flows.approval(approval_id, wait)))
 
     def wait(self, held: Held, timeout: float) -> Decision:
         """Waits for the verdict, for at most ``timeout`` seconds, and redeems the approval.
@@ -227,14 +230,14 @@ class Client(_Common):
         """Sends the held intent again with its approval. One approval runs one action."""
         return raise_unless_allowed(self._run(self._flows.redeem(held)), self)
 
-    def decide_approval(self, approval_id: str, verdict: str, comment: str = "") -> dict[str, Any]:
+    def decide_approval(self, approval_id: str, verdict: str, comment: str = "") -> Approval:
         """Decides a held action: approved, rejected or revoked. The scope is approvals:decide."""
         body = {"status": verdict, **({"comment": comment} if comment else {})}
-        return self._run(self._flows.set_status("approval", approval_id, body))
+        return cast("Approval", self._run(self._flows.set_status("approval", approval_id, body)))
 
-    def open_session(self, ttl: int, **narrowed: Any) -> dict[str, Any]:
+    def open_session(self, ttl: int, **narrowed: Any) -> Session:
         """Opens a session for ``ttl`` seconds, with members that narrow it. The scope is sessions:write."""
-        return self._run(self._flows.open_session(ttl, narrowed))
+        return cast("Session", self._run(self._flows.open_session(ttl, narrowed)))
 
     def close_session(self, session_id: str) -> None:
         """Closes a session for good."""
@@ -254,11 +257,11 @@ class Client(_Common):
         """
         self._run(self._flows.set_organization_status(status))
 
-    def credential(self) -> dict[str, Any]:
+    def credential(self) -> Credential:
         """Returns what the client's own API key may do."""
-        return self._run(self._flows.json("GET", "/v1/credential", repeats=True))
+        return cast("Credential", self._run(self._flows.json("GET", "/v1/credential", repeats=True)))
 
-    def history(self, **filters: str) -> Iterator[dict[str, Any]]:
+    def history(self, **filters: str) -> Iterator[Authorization]:
         """Yields rows of the history, the newest first. Filters are those of GET /v1/authorizations."""
         query = dict(filters)
         while True:
@@ -417,9 +420,9 @@ class AsyncClient(_Common):
         """See ``Client.resume``."""
         return held_of(held, self)
 
-    async def approval(self, approval_id: str, wait: float = 0) -> dict[str, Any]:
+    async def approval(self, approval_id: str, wait: float = 0) -> Approval:
         """See ``Client.approval``."""
-        return await self._run(self._flows.approval(approval_id, wait))
+        return cast("Approval", await self._run(self._flows.approval(approval_id, wait)))
 
     async def wait(self, held: Held, timeout: float) -> Decision:
         """See ``Client.wait``."""
@@ -429,14 +432,14 @@ class AsyncClient(_Common):
         """See ``Client.redeem``."""
         return raise_unless_allowed(await self._run(self._flows.redeem(held)), self)
 
-    async def decide_approval(self, approval_id: str, verdict: str, comment: str = "") -> dict[str, Any]:
+    async def decide_approval(self, approval_id: str, verdict: str, comment: str = "") -> Approval:
         """See ``Client.decide_approval``."""
         body = {"status": verdict, **({"comment": comment} if comment else {})}
-        return await self._run(self._flows.set_status("approval", approval_id, body))
+        return cast("Approval", await self._run(self._flows.set_status("approval", approval_id, body)))
 
-    async def open_session(self, ttl: int, **narrowed: Any) -> dict[str, Any]:
+    async def open_session(self, ttl: int, **narrowed: Any) -> Session:
         """See ``Client.open_session``."""
-        return await self._run(self._flows.open_session(ttl, narrowed))
+        return cast("Session", await self._run(self._flows.open_session(ttl, narrowed)))
 
     async def close_session(self, session_id: str) -> None:
         """See ``Client.close_session``."""
@@ -450,11 +453,11 @@ class AsyncClient(_Common):
         """See ``Client.set_organization_status``."""
         await self._run(self._flows.set_organization_status(status))
 
-    async def credential(self) -> dict[str, Any]:
+    async def credential(self) -> Credential:
         """See ``Client.credential``."""
-        return await self._run(self._flows.json("GET", "/v1/credential", repeats=True))
+        return cast("Credential", await self._run(self._flows.json("GET", "/v1/credential", repeats=True)))
 
-    async def history(self, **filters: str) -> AsyncIterator[dict[str, Any]]:
+    async def history(self, **filters: str) -> AsyncIterator[Authorization]:
         """See ``Client.history``."""
         query = dict(filters)
         while True:
