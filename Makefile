@@ -70,7 +70,8 @@ quick: ## Run what matters while you edit, in under a minute: the engine and wha
 browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone; and the client for TypeScript that make sdk builds
 	@if ! command -v chromium >/dev/null; then echo "SKIPPED the tests of the pages in a browser: there is no chromium"; \
 	elif ! $(GO) -C internal/tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of internal/tools/browser cannot be had"; \
-	else axe=$(CURDIR)/internal/tools/browser/node_modules/axe-core/axe.min.js; \
+	else test -d bin/sdk-typescript/used || echo "SKIPPED the client for TypeScript in a browser: make sdk builds it"; \
+	  axe=$(CURDIR)/internal/tools/browser/node_modules/axe-core/axe.min.js; \
 	  test -e "$$axe" || npm install --silent --no-save --no-package-lock --prefix internal/tools/browser axe-core@4.14.1 >/dev/null 2>&1 || { axe=; echo "SKIPPED axe-core, which npm cannot fetch"; }; \
 	  AXE=$$axe WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -count=1 ./...; fi
 

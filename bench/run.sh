@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|envoy|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -49,6 +49,9 @@ replicas)
 streams)
   go test ./bench -run '^TestStreams$' -count 1 -v -timeout 0 -args -streams "$tmp/writ" -stream-rounds "${ROUNDS:-5}" \
     -stream-duration "${DURATION:-5s}" -stream-conns "${CONNS:-64}"
+  ;;
+envoy) # what Envoy and writ add to a request
+  go test ./internal/system -run '^TestEnvoy_Added$' -count 1 -v -timeout 0 -args -envoy-requests "${REQUESTS:-10000}"
   ;;
 hostile)
   "$tmp/writ" bench hostile --conns "${CONNS:-16}" --duration "${DURATION:-4s}" --alone "${ALONE:-3s}" --rounds "${ROUNDS:-3}" \
