@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"writ/api/operator"
 	"writ/examples"
 )
 
@@ -44,6 +46,13 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 			"1. Open %s/openapi in a browser: every endpoint, to read and to call.\n"+
 			"2. Write a rule of your own and see what it changes: writ eval --help, writ check --help.\n"+
 			"3. %s:\n\n%s\n\n", n.url(), what, curl)
+	}
+	if c.Demo && c.OperatorAlg == "HS256" && n.private() {
+		token, err := operator.Sign(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "The console, signed in for an hour:\n%s\n", consoleLink(n.url(), token))
 	}
 	return nil
 }

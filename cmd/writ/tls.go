@@ -92,14 +92,19 @@ func (n *node) urlOf(ln net.Listener) string {
 // url returns the address at which this machine reaches the API.
 func (n *node) url() string { return n.urlOf(n.api) }
 
+// private reports whether only this machine reaches the API.
+func (n *node) private() bool {
+	at, ok := n.api.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
 // warnOfPlainHTTP warns if other machines reach the API without TLS.
 func (n *node) warnOfPlainHTTP(c *serveCmd) {
-	at, ok := n.api.Addr().(*net.TCPAddr)
-	if !ok || at.IP.IsLoopback() || n.tls != nil || strings.HasPrefix(c.APIURL, "https://") {
+	if n.private() || n.tls != nil || strings.HasPrefix(c.APIURL, "https://") {
 		return
 	}
 	n.log.Warn("other machines reach the API without TLS: give --tls-cert and --tls-key, "+
-		"--public-url https://… if a proxy in front has TLS, or --addr 127.0.0.1:PORT", "addr", at.String())
+		"--public-url https://… if a proxy in front has TLS, or --addr 127.0.0.1:PORT", "addr", n.api.Addr().String())
 }
 
 // reload reads the certificates again. Where one cannot be read, the one before stays.

@@ -66,9 +66,14 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 			c.Data.OperatorSecret(), c.Data)
 	}
 	if c.Console {
-		// No server is told a fragment, so the token is in no log.
-		token = strings.TrimRight(c.URL, "/") + "/console/login#" + token
+		token = consoleLink(c.URL, token)
 	}
 	fmt.Fprintln(s.out, token)
 	return nil
+}
+
+// consoleLink returns a link that signs a browser in to the console of the server at url. No server is told a
+// fragment, so the token is in no log of one.
+func consoleLink(url, token string) string {
+	return strings.TrimRight(url, "/") + "/console/login#" + token
 }
