@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -125,8 +126,8 @@ func (r *request) mayChangeLibrary(l *engine.Library) error {
 	return refuse(codeLibraryChanged, "The library is not as If-Match or If-None-Match says. Read it again.")
 }
 
-// checkLibraries compiles the libraries and the rules that import one. A rule that did not compile
-// before may still not compile.
+// checkLibraries compiles the libraries and the rules that import one, and refuses what a new rule would
+// be refused for. A rule that would have been refused before may still be.
 func (s *Server) checkLibraries(r *request, c *libraryChange) error {
 	o := s.decisions.Conditions()
 	libraries, err := o.CompileLibraries(c.libraries)
@@ -135,22 +136,38 @@ func (s *Server) checkLibraries(r *request, c *libraryChange) error {
 		return c.libraries[i].Locate(err)
 	}
 	o.Libraries = libraries
-	broken := compiledAll(r, c.rules, o).Broken()
-	if len(broken) == 0 {
+	next := compiledAll(r, c.rules, o)
+	wrong := make(map[string]error)
+	for _, b := range next.Broken() {
+		wrong[b.RuleID] = b.Err
+	}
+	for _, rule := range next.Rules() {
+		if !slices.Contains(rule.Libraries(), r.param) {
+			continue
+		}
+		r.slot.Yield()
+		if err := rule.Review().Refused; err != nil {
+			wrong[rule.Rule().ID] = err
+		}
+	}
+	if len(wrong) == 0 {
 		return nil
 	}
 	if o.Libraries, err = s.currentLibraries(r); err != nil {
 		return err
 	}
-	before := make(map[string]bool)
-	for _, b := range compiledAll(r, c.rules, o).Broken() {
-		before[b.RuleID] = true
+	now := compiledAll(r, c.rules, o)
+	for _, b := range now.Broken() {
+		delete(wrong, b.RuleID)
+	}
+	for _, rule := range now.Rules() {
+		if id := rule.Rule().ID; wrong[id] != nil && rule.Review().Refused != nil {
+			delete(wrong, id)
+		}
 	}
 	var bad fieldErrors
-	for _, b := range broken {
-		if !before[b.RuleID] {
-			bad.add("modules", fmt.Sprintf("%s would no longer compile: %v", c.title(b.RuleID), b.Err))
-		}
+	for _, id := range slices.Sorted(maps.Keys(wrong)) {
+		bad.add("modules", fmt.Sprintf("%s would no longer be accepted: %v", c.title(id), wrong[id]))
 	}
 	return bad.err()
 }

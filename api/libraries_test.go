@@ -174,6 +174,20 @@ func TestLibraries_AreInForceAtOnce(t *testing.T) {
 	h.do("DELETE", "/v1/libraries/people", op, nil).wantStatus(http.StatusNoContent)
 }
 
+// TestLibraries_AreFollowed checks that a function of a library may not come to read what the input never
+// has where a stored rule gives it the input.
+func TestLibraries_AreFollowed(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	const good, bad = `f(i) if i.action_type == "x"`, `f(i) if i.actiontype == "x"`
+	h.do("PUT", "/v1/libraries/x", op, module("x", good)).wantStatus(http.StatusCreated)
+	h.do("POST", "/v1/rules", op, denying(t, "data.lib.x.f(input.intent)")).wantStatus(http.StatusCreated)
+	h.do("PUT", "/v1/libraries/x", op, module("x", bad)).wantField("modules")
+	h.do("PUT", "/v1/libraries/y", op, module("y", bad)).wantStatus(http.StatusCreated) // nobody gives it the input
+	h.do("POST", "/v1/rules", op, denying(t, "data.lib.y.f(input.intent)")).wantField("condition")
+	h.do("PUT", "/v1/libraries/z", op, module("z", "z if data.lib.y.f(input.intent)")).wantField("modules")
+}
+
 // TestLibraries_RaceWithRules stores and deletes a library while rules that import it are created and
 // changed. In every order, each stored rule must compile with the stored libraries.
 func TestLibraries_RaceWithRules(t *testing.T) {

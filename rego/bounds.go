@@ -88,6 +88,25 @@ func (g *growth) imported(ref ast.Ref) int {
 	return largest
 }
 
+// inModule returns the part of ref whose texts can be names of the module's rules: only the first if
+// ref is of another library.
+func (g *growth) inModule(ref ast.Ref) ast.Ref {
+	paths := []ast.Ref{ref}
+	if v, ok := ref[0].Value.(ast.Var); ok && len(g.imports[v]) > 0 {
+		paths = g.imports[v]
+	}
+	for _, path := range paths {
+		if !path.HasPrefix(libraries) || len(path) == len(libraries) {
+			return ref
+		}
+		name, _ := path[len(libraries)].Value.(ast.String)
+		if lib := g.libraries.library(string(name)); lib == nil || lib.module == g.module {
+			return ref
+		}
+	}
+	return ref[:1]
+}
+
 // rule returns a bound for all rules called name: they add values to one set or object. The rules
 // are not recursive: OPA has refused those.
 func (g *growth) rule(name ast.Value) int {
@@ -154,7 +173,7 @@ func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	}
 	largest := g.imported(ref)
 	own := r.Head.Ref()[0].Value
-	for _, t := range ref {
+	for _, t := range g.inModule(ref) {
 		var name ast.Var
 		switch v := t.Value.(type) {
 		case ast.Var:
@@ -179,7 +198,7 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		return saturate(saturate(variables(args), textGrowth(b.Name, args)), repetition(b.Name, args))
 	}
 	total := saturate(variables(args), g.imported(operator))
-	for _, t := range operator {
+	for _, t := range g.inModule(operator) {
 		switch v := t.Value.(type) {
 		case ast.Var:
 			total = saturate(total, g.rule(v))

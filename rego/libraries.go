@@ -35,9 +35,11 @@ type Libraries struct {
 	docs     []engine.Library
 	byName   map[string]*library
 	compiler *ast.Compiler
-	meters   *meters
-	items    map[string]bool // the files that call writ.items
-	size     int
+	// rules has the rules by their names, such as data.lib.net.private. In each all names are full.
+	rules  map[string][]*ast.Rule
+	meters *meters
+	items  map[string]bool // the files that call writ.items
+	size   int
 }
 
 // library is one of the libraries.
@@ -75,10 +77,12 @@ func compileLibraries(docs []engine.Library) (*Libraries, error) {
 		return nil, err
 	}
 	l.compiler = newCompiler(sandbox(), conditionSchema())
+	l.keepRules()
 	if l.compiler.Compile(modules); l.compiler.Failed() {
 		return nil, explain(l.compiler.Errors)
 	}
 	found := checkDefined(l.compiler)
+	found.Mistakes = append(found.Mistakes, l.misread()...)
 	for _, lib := range order {
 		found.Mistakes = append(found.Mistakes, l.checkBounds(lib)...)
 	}
@@ -92,6 +96,24 @@ func compileLibraries(docs []engine.Library) (*Libraries, error) {
 	}
 	l.meters = newMeters(l.compiler, new(Libraries), slices.Collect(maps.Values(modules))...)
 	return l, nil
+}
+
+// keepRules makes the compiler fill rules.
+func (l *Libraries) keepRules() {
+	l.rules = make(map[string][]*ast.Rule)
+	l.compiler.WithStageAfterID(ast.StageResolveRefs, ast.CompilerStageDefinition{
+		Name: "KeepRules", MetricName: "keeprules", Stage: func(c *ast.Compiler) *ast.Error {
+			for _, file := range slices.Sorted(maps.Keys(c.Modules)) {
+				m := c.Modules[file]
+				for _, of := range m.Rules {
+					ref := of.Head.Ref()
+					first := ast.StringTerm(string(ref[0].Value.(ast.Var)))
+					name := m.Package.Path.Append(first).Concat(ref[1:]).String()
+					l.rules[name] = append(l.rules[name], of.Copy())
+				}
+			}
+			return nil
+		}})
 }
 
 // parse parses the modules and fills byName.

@@ -53,45 +53,54 @@ func (r *reviewer) zones(found *condition.Error) {
 	})
 }
 
-// constants returns the terms that have a name in the module: of variables and of rules without a
-// body. If a name has two terms, it is not in the result.
-func (r *reviewer) constants() map[ast.Var]*ast.Term {
-	named := make(map[ast.Var]*ast.Term)
-	add := func(v ast.Var, t *ast.Term) {
-		if other, twice := named[v]; twice && (other == nil || t == nil || !t.Equal(other)) {
-			t = nil
-		}
-		named[v] = t
+// constants are the terms that have a name: of variables, of rules without a body, of imports. A
+// name that has two terms has nil.
+type constants map[ast.Var]*ast.Term
+
+func (c constants) add(v ast.Var, t *ast.Term) {
+	if other, twice := c[v]; twice && (other == nil || t == nil || !t.Equal(other)) {
+		t = nil
 	}
+	c[v] = t
+}
+
+// assigned adds the variables of x to c and returns c.
+func (c constants) assigned(x any) constants {
+	ast.WalkExprs(x, func(e *ast.Expr) bool {
+		if e.IsAssignment() || e.IsEquality() {
+			if v, ok := e.Operand(0).Value.(ast.Var); ok {
+				c.add(v, e.Operand(1))
+			}
+		}
+		return false
+	})
+	return c
+}
+
+// constants returns the constants of the module, but for imports.
+func (r *reviewer) constants() constants {
+	found := make(constants)
 	for _, rule := range r.module.Rules {
 		for _, arg := range rule.Head.Args {
 			if v, ok := arg.Value.(ast.Var); ok {
-				add(v, nil)
+				found.add(v, nil)
 			}
 		}
 		v, ok := rule.Head.Ref()[0].Value.(ast.Var)
 		plain := len(rule.Head.Ref()) == 1 && len(rule.Head.Args) == 0 && rule.Head.Key == nil
 		for of := rule; ok && of != nil; of = of.Else {
 			if plain {
-				add(v, of.Head.Value)
+				found.add(v, of.Head.Value)
 			} else {
-				add(v, nil)
+				found.add(v, nil)
 			}
 		}
 	}
-	ast.WalkExprs(r.module, func(e *ast.Expr) bool {
-		if e.IsAssignment() || e.IsEquality() {
-			if v, ok := e.Operand(0).Value.(ast.Var); ok {
-				add(v, e.Operand(1))
-			}
-		}
-		return false
-	})
-	return named
+	return found.assigned(r.module)
 }
 
 // named returns t, or the term that t is a name of.
-func named(t *ast.Term, constants map[ast.Var]*ast.Term) *ast.Term {
+func named(t *ast.Term, constants constants) *ast.Term {
 	for range maxNames {
 		v, ok := t.Value.(ast.Var)
 		if !ok || constants[v] == nil {
@@ -102,13 +111,13 @@ func named(t *ast.Term, constants map[ast.Var]*ast.Term) *ast.Term {
 	return t
 }
 
-func textOf(t *ast.Term, constants map[ast.Var]*ast.Term) (text string, ok bool) {
+func textOf(t *ast.Term, constants constants) (text string, ok bool) {
 	s, ok := named(t, constants).Value.(ast.String)
 	return string(s), ok
 }
 
 // zoneProblem returns why an argument is no time that a condition can use, or "".
-func zoneProblem(arg *ast.Term, constants map[ast.Var]*ast.Term) string {
+func zoneProblem(arg *ast.Term, constants constants) string {
 	list, ok := named(arg, constants).Value.(*ast.Array)
 	if !ok || list.Len() < 2 {
 		return ""

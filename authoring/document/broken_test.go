@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the messages for the broken doc
 
 // TestBroken compares the messages for broken documents with the messages stored in
 // testdata/broken. A good message has the right line, and a word that tells the author what to
-// change.
+// change. The files between the document and the messages are those of libraries.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 150 {
@@ -31,10 +32,11 @@ func TestBroken(t *testing.T) {
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(name)
-			if err != nil || len(archive.Files) != 2 {
+			if err != nil || len(archive.Files) < 2 {
 				t.Fatalf("%s has %d files, %v, want a document and want", name, len(archive.Files), err)
 			}
-			problems := check(archive.Files[0])
+			last := len(archive.Files) - 1
+			problems := check(archive.Files[0], archive.Files[1:last])
 			if strings.HasPrefix(filepath.Base(name), "suite-") {
 				problems = load(archive.Files[0])
 			}
@@ -44,25 +46,42 @@ func TestBroken(t *testing.T) {
 			}
 			got := b.String()
 			if *update {
-				archive.Files[1].Data = []byte(got)
+				archive.Files[last].Data = []byte(got)
 				if err := os.WriteFile(name, txtar.Format(archive), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" || got == "" {
+			if diff := cmp.Diff(string(archive.Files[last].Data), got); diff != "" || got == "" {
 				t.Errorf("messages for %s (-want +got):\n%s", archive.Files[0].Name, diff)
 			}
 		})
 	}
 }
 
-// check returns every problem of the documents in f.
-func check(f txtar.File) []document.Problem {
-	docs, err := document.Parse(f.Name, f.Data)
+// check returns every problem of the documents in f, or of the libraries.
+func check(f txtar.File, libraries []txtar.File) []document.Problem {
 	var found document.Error
+	o := engine.Options{CompileRego: rego.CompileCondition}
+	if len(libraries) > 0 {
+		byName := make(map[string]engine.Library)
+		for _, f := range libraries {
+			name, file, _ := strings.Cut(f.Name, "/")
+			if _, there := byName[name]; !there {
+				byName[name] = engine.Library{Name: name, Modules: make(map[string]string)}
+			}
+			byName[name].Modules[file] = string(f.Data)
+		}
+		compiled, err := rego.CompileLibraries(slices.Collect(maps.Values(byName)))
+		if err != nil {
+			_ = found.Add(document.LibraryProblems("lib", err))
+			return found.Problems
+		}
+		o.Libraries = compiled
+	}
+	docs, err := document.Parse(f.Name, f.Data)
 	_ = found.Add(err)
 	for _, d := range docs {
-		_ = found.Add(d.Check(engine.Options{CompileRego: rego.CompileCondition}))
+		_ = found.Add(d.Check(o))
 	}
 	return found.Problems
 }
