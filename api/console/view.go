@@ -51,7 +51,7 @@ var navigation = []entry{
 func (frame) Navigation() []entry { return navigation }
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"text": printable.Text, "short": short, "when": when, "ago": ago, "money": money, "words": words, "under": pageOf,
+	"text": printable.Text, "lines": printable.Lines, "short": short, "when": when, "ago": ago, "money": money, "words": words, "under": pageOf,
 }).ParseFS(pages, "web/*.html"))
 
 func (c *Console) render(w http.ResponseWriter, status int, name string, f frame) {

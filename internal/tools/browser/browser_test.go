@@ -26,7 +26,10 @@ import (
 // patience bounds every wait for a process or a page.
 const patience = 2 * time.Minute
 
-var serving = regexp.MustCompile(`^writ serves on (\S+); `)
+var (
+	serving = regexp.MustCompile(`^writ serves on (\S+); `)
+	showing = regexp.MustCompile(`^the console of \S+ is at (\S+)/console$`)
+)
 
 // serve starts the binary that $WRIT names and returns its address.
 func serve(t *testing.T) string {
@@ -37,11 +40,17 @@ func serve(t *testing.T) string {
 // serveDir is serve with a data directory and further flags.
 func serveDir(t *testing.T, data string, more ...string) string {
 	t.Helper()
+	return launch(t, serving, append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", data}, more...)...)
+}
+
+// launch starts the binary and returns the address that it says in a line that matches says.
+func launch(t *testing.T, says *regexp.Regexp, args ...string) string {
+	t.Helper()
 	bin := os.Getenv("WRIT")
 	if bin == "" {
 		t.Fatal("WRIT is not set: make browser sets it to the binary under test")
 	}
-	cmd := exec.Command(bin, append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", data}, more...)...)
+	cmd := exec.Command(bin, args...)
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -54,7 +63,7 @@ func serveDir(t *testing.T, data string, more ...string) string {
 	ended := make(chan error, 1)
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+			if m := says.FindStringSubmatch(lines.Text()); m != nil {
 				url <- m[1]
 			}
 		}
@@ -65,14 +74,14 @@ func serveDir(t *testing.T, data string, more ...string) string {
 			t.Errorf("stopping writ: %v", err)
 		}
 		if err := <-ended; err != nil {
-			t.Errorf("writ serve = %v", err)
+			t.Errorf("writ %s = %v", args[0], err)
 		}
 	})
 	select {
 	case u := <-url:
 		return u
 	case <-time.After(patience):
-		t.Fatalf("writ serve does not serve after %v", patience)
+		t.Fatalf("writ %s does not serve after %v", args[0], patience)
 	}
 	return ""
 }
