@@ -16,10 +16,13 @@ import (
 	"writ/bench/load"
 )
 
-// TestMain lets the test binary act as a server that is started by a launcher.
+// TestMain lets the test binary act as a server that is started by a launcher, and as an MCP server.
 func TestMain(m *testing.M) {
 	if addr := os.Getenv("BENCH_TEST_SERVER"); addr != "" {
 		serveUntilKilled(addr)
+	}
+	if os.Getenv("BENCH_TEST_MCP") != "" {
+		serveMCP()
 	}
 	os.Exit(m.Run())
 }

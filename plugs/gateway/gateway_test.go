@@ -71,7 +71,7 @@ func newLine(t *testing.T, writ http.HandlerFunc, mapping string) *line {
 	return l
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (a *allowing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // through connects a client of a revision to a gateway in front of a server.
 func through(
-	t *testing.T, behind *mcp.Server, revision string, options *mcp.ClientOptions, change func(*gateway.Config),
+	t testing.TB, behind *mcp.Server, revision string, options *mcp.ClientOptions, change func(*gateway.Config),
 ) (*mcp.ClientSession, *allowing) {
 	t.Helper()
 	writ := new(allowing)

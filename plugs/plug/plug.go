@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -42,6 +43,9 @@ const (
 	longest        = 10 * time.Minute
 	longestSession = 7 * 24 * time.Hour
 )
+
+// idle is how many connections to the server stay open when calls come at once, of which Go keeps 2.
+const idle = 100
 
 // Check returns which settings do not fit.
 func (s Settings) Check() error {
@@ -99,6 +103,11 @@ func (s *Settings) Open(kind, program string) (*Plug, error) {
 		s.State = dir
 	}
 	config := writ.Config{URL: s.URL, APIKey: s.APIKey, PolicyID: s.PolicyID, AgentID: s.AgentID, Timeout: s.Timeout}
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		t = t.Clone()
+		t.MaxIdleConnsPerHost = idle
+		config.Transport = t
+	}
 	if s.Keys != "" {
 		keys, err := os.ReadFile(s.Keys)
 		if err != nil {
