@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -50,13 +51,17 @@ var navigation = []entry{
 // Navigation returns the entries of the navigation.
 func (frame) Navigation() []entry { return navigation }
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"text": printable.Text, "lines": printable.Lines, "short": short, "when": when, "ago": ago, "money": money, "words": words, "under": pageOf,
-}).ParseFS(pages, "web/*.html"))
+// templates are read at the first page: a hook is a process of the same program for each call of a tool.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"text": printable.Text, "lines": printable.Lines, "short": short, "when": when, "ago": ago, "money": money,
+		"words": words, "under": pageOf,
+	}).ParseFS(pages, "web/*.html"))
+})
 
 func (c *Console) render(w http.ResponseWriter, status int, name string, f frame) {
 	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, name, f); err != nil {
+	if err := templates().ExecuteTemplate(&page, name, f); err != nil {
 		c.cfg.Log.Error("a page of the console cannot be rendered", slog.String("page", name),
 			slog.String("error", err.Error()))
 		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -11,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"writ/internal/toolcall"
 )
@@ -28,7 +27,7 @@ type tools struct {
 // tool is a tool of the server behind.
 type tool struct {
 	definition []byte
-	schema     *jsonschema.Schema
+	schema     *jsonschema.Resolved
 	closed     bool            // there are no arguments beside those
 	known      map[string]bool // arguments
 	unpinned   string          // why it is held, if it is
@@ -128,16 +127,11 @@ func newTool(def *mcp.Tool) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("mem:tool", doc); err != nil {
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(schema, &parsed); err != nil {
 		return nil, fmt.Errorf("its inputSchema: %w", err)
 	}
-	if t.schema, err = c.Compile("mem:tool"); err != nil {
+	if t.schema, err = parsed.Resolve(nil); err != nil { // a schema refers to itself alone
 		return nil, fmt.Errorf("its inputSchema: %w", err)
 	}
 	var members struct {
@@ -160,11 +154,6 @@ func newTool(def *mcp.Tool) (*tool, error) {
 	return t, nil
 }
 
-// noLoader loads nothing: a schema refers to itself alone.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) { return nil, fmt.Errorf("refers to %.200q", url) }
-
 // check refuses arguments that the tool does not take. A server may read what its schema
 // leaves open, so an argument beside the named ones needs a schema that says it may be there. Names that
 // differ in case alone are refused: some servers read both as one.
@@ -183,12 +172,12 @@ func (t *tool) check(call toolcall.Call, args []byte) error {
 	if len(args) == 0 {
 		args = []byte("{}")
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err != nil {
+	var doc any
+	if err := json.Unmarshal(args, &doc); err != nil {
 		return fmt.Errorf("arguments: %w", err)
 	}
 	if err := t.schema.Validate(doc); err != nil {
-		return fmt.Errorf("arguments: %s", strings.ReplaceAll(err.Error(), "mem:tool#", "the tool's schema"))
+		return fmt.Errorf("arguments: %w", err)
 	}
 	return nil
 }
