@@ -50,7 +50,7 @@ func BenchmarkMCP(b *testing.B) {
 	nothing := exec.Command(os.Args[0])
 	nothing.Env = append(os.Environ(), "BENCH_TEST_MCP=1")
 	gateway := exec.Command(program, "mcp", "--server", "s", "--state", filepath.Join(b.TempDir(), "state"), "--", os.Args[0])
-	gateway.Env = append(nothing.Env, "WRIT_URL="+url, "WRIT_API_KEY="+key, "WRIT_POLICY_ID="+policyID, "WRIT_AGENT_ID=mcp/bench")
+	gateway.Env = slices.Concat(nothing.Env, []string{"WRIT_URL=" + url, "WRIT_API_KEY=" + key, "WRIT_POLICY_ID=" + policyID, "WRIT_AGENT_ID=mcp/bench"})
 	ctx := context.Background()
 	connect := func(cmd *exec.Cmd) *mcp.ClientSession {
 		cmd.Stderr = b.Output()
