@@ -19,6 +19,7 @@ import (
 func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
 	for name, tests := range map[string][]docTest{
 		"Documents": documentTests, "Watch": watchTests, "Revisions": revisionTests,
+		"Libraries": libraryTests,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range tests {

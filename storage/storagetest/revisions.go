@@ -115,7 +115,6 @@ func (d *desk) change(org string, n *rand.Rand) {
 	d.Helper()
 	ctx := d.Context()
 	id := fmt.Sprint("r", n.IntN(3))
-	anything := func(*engine.Library, []engine.Library, []engine.Rule) error { return nil }
 	var err error
 	switch n.IntN(7) {
 	case 0, 1, 2:
@@ -129,10 +128,10 @@ func (d *desk) change(org string, n *rand.Rand) {
 		}
 		_, _, err = d.PutList(ctx, org, l, noon, nil, nil)
 	case 5:
-		_, _, err = d.PutLibrary(ctx, org, "lib", map[string]string{"a.rego": fmt.Sprint(n.IntN(3))}, noon, anything)
+		_, _, err = d.PutLibrary(ctx, org, "lib", map[string]string{"a.rego": fmt.Sprint(n.IntN(3))}, noon, anyLibraries)
 	case 6:
 		if n.IntN(2) == 0 {
-			err = d.DeleteLibrary(ctx, org, "lib", anything)
+			err = d.DeleteLibrary(ctx, org, "lib", anyLibraries)
 		} else {
 			err = d.DeleteList(ctx, org, listsOfTests[n.IntN(2)], func(engine.Rule) bool { return false }, nil)
 		}
