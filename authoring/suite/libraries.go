@@ -15,18 +15,21 @@ import (
 // libraries are the libraries that the rules of a suite import.
 type libraries struct {
 	compiled engine.Libraries // nil if there are none
-	// dir is the directory that the suite names, or empty. sum is the digest of its sources.
+	// dir is the directory that they were read from, or empty. sum is the digest of its sources.
 	dir string
 	sum [sha256.Size]byte
 }
 
 // readLibraries reads the libraries of a suite. The libraries with the same sources are compiled once.
 func (r *reader) readLibraries(f *File) {
-	if r.libraries.compiled = r.loader.Libraries; f.Libraries == "" {
-		return
-	}
 	dir := filepath.FromSlash(f.Libraries)
-	if !filepath.IsAbs(dir) {
+	switch {
+	case dir == "" && r.loader.librariesIn == "":
+		r.libraries.compiled = r.loader.Libraries
+		return
+	case dir == "":
+		dir = r.loader.librariesIn
+	case !filepath.IsAbs(dir):
 		dir = filepath.Join(filepath.Dir(r.path), dir)
 	}
 	all, err := document.Libraries(dir)

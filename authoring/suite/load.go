@@ -56,6 +56,8 @@ type Loader struct {
 	// Libraries has the libraries that the rules of suites without a directory of their own import, or
 	// is nil.
 	Libraries engine.Libraries
+	// librariesIn is the directory from which such suites read their libraries, or empty.
+	librariesIn string
 
 	files    map[string]*file
 	subjects map[[sha256.Size]byte]*subject

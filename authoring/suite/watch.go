@@ -72,6 +72,8 @@ type Watch struct {
 	// corrected later. If Run or Problem returns an error, the watch ends.
 	Run     func(context.Context, []*Suite) error
 	Problem func(error) error
+	// Libraries is the directory of the libraries of suites that name none, or empty.
+	Libraries string
 	// Every says that each change makes all suites run again, not only the affected ones.
 	Every bool
 
@@ -90,6 +92,7 @@ func (w *Watch) Until(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.watcher.Close()) }()
 	w.files, w.suites = make(map[string][]string), make(map[string][]*Suite)
+	w.loader.librariesIn = w.Libraries
 	if err := w.watchRoots(); err != nil {
 		return err
 	}
@@ -132,7 +135,7 @@ func (w *Watch) loop(ctx context.Context) error {
 // entered watches a newly created directory.
 func (w *Watch) entered(event fsnotify.Event) {
 	if info, err := os.Stat(event.Name); err == nil && info.IsDir() && event.Has(fsnotify.Create) &&
-		w.below(event.Name) {
+		(w.below(event.Name) || w.ofLibraries(event.Name)) {
 		_ = w.watcher.Add(event.Name) // the directory may already be removed
 	}
 }
@@ -142,9 +145,14 @@ func (w *Watch) below(name string) bool {
 	return slices.ContainsFunc(orHere(w.Roots), func(root string) bool { return isBelow(root, name) })
 }
 
+// ofLibraries reports whether name is in the directory of the libraries.
+func (w *Watch) ofLibraries(name string) bool { return w.Libraries != "" && isBelow(w.Libraries, name) }
+
 func isBelow(root, name string) bool {
-	rel, err := filepath.Rel(root, name)
-	return err == nil && filepath.IsLocal(rel)
+	from, err1 := filepath.Abs(root)
+	to, err2 := filepath.Abs(name)
+	rel, err := filepath.Rel(from, to)
+	return errors.Join(err, err1, err2) == nil && filepath.IsLocal(rel)
 }
 
 // touched returns the suite files that the changed files affect.
@@ -160,7 +168,8 @@ func (w *Watch) touched(changed map[string]bool) []string {
 	for path, suites := range w.suites {
 		for name := range changed {
 			uses := func(s *Suite) bool { return s.libraries != "" && isBelow(s.libraries, name) }
-			if slices.ContainsFunc(suites, uses) {
+			broken := len(suites) == 0 && w.ofLibraries(name)
+			if broken || slices.ContainsFunc(suites, uses) {
 				again[path] = true
 			}
 		}
@@ -239,9 +248,13 @@ func (w *Watch) load(path string) error {
 	return nil
 }
 
-// watchRoots watches the directories in which suites are searched.
+// watchRoots watches the directories in which suites are searched, and that of the libraries.
 func (w *Watch) watchRoots() error {
-	for _, root := range orHere(w.Roots) {
+	roots := orHere(w.Roots)
+	if w.Libraries != "" {
+		roots = append(slices.Clone(roots), w.Libraries)
+	}
+	for _, root := range roots {
 		info, err := os.Stat(root)
 		if err != nil {
 			return err

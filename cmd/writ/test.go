@@ -41,9 +41,6 @@ func (c *testCmd) Validate() error {
 	if c.Watch && (c.Update || c.Format != "text") {
 		return errors.New("--watch: goes with neither --update nor another --format than text")
 	}
-	if c.Watch && c.Libraries != "" {
-		return errors.New("--libraries: --watch would not see that they change")
-	}
 	if _, err := regexp.Compile(c.Select); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}

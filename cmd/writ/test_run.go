@@ -22,7 +22,7 @@ func (c *testCmd) watch(ctx context.Context, s streams) error {
 		}
 		return err
 	}
-	w := suite.Watch{Roots: c.Paths, Every: c.options().Coverage, Problem: shown}
+	w := suite.Watch{Roots: c.Paths, Libraries: c.Libraries, Every: c.options().Coverage, Problem: shown}
 	w.Run = func(ctx context.Context, suites []*suite.Suite) error {
 		started := time.Now()
 		report, err := suite.Run(ctx, suites, c.options())

@@ -18,10 +18,10 @@ type watched struct {
 	cmd   *exec.Cmd
 }
 
-// watchSuites starts writ test --watch in a directory.
-func watchSuites(t *testing.T, dir string) *watched {
+// watchSuites starts writ test --watch in a directory, with further arguments.
+func watchSuites(t *testing.T, dir string, args ...string) *watched {
 	t.Helper()
-	w := &watched{lines: make(chan string, 1000), cmd: command(t, "test", "--watch")}
+	w := &watched{lines: make(chan string, 1000), cmd: command(t, append([]string{"test", "--watch"}, args...)...)}
 	w.cmd.Dir = dir
 	r, out := io.Pipe()
 	w.cmd.Stdout, w.cmd.Stderr = out, out
@@ -139,8 +139,26 @@ func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	w.until(t, `lib_test.yaml: 0 of 1 hold`)
 	w.until(t, waiting)
 
-	must(t, w.cmd.Process.Signal(os.Interrupt))
-	if err := w.cmd.Wait(); err != nil {
-		t.Errorf("after an interrupt: %v, want exit code 0", err)
+	// --libraries is the directory of the suites that name none.
+	write(lib+"/net/more.rego", "package lib.net\n")
+	w.until(t, waiting)
+	write("flag_test.yaml", strings.Replace(strings.ReplaceAll(suite, "NAME", "one"), "{policy", "{rules: [imports.yaml], policy", 1))
+	flag := watchSuites(t, dir, "--libraries", lib, "flag_test.yaml", "one_test.yaml")
+	flag.until(t, waiting)
+	write(lib+"/net/more.rego", "package lib.net\n\ninside(host) if host == \"r\"\n")
+	if got := flag.until(t, waiting); !strings.Contains(got, "flag_test.yaml: 0 of 1 hold") || strings.Contains(got, "two_test.yaml") {
+		t.Errorf("the library of --libraries was changed, so that flag_test.yaml should fail:\n%s", got)
+	}
+	write(lib+"/net/more.rego", "package lib.net\n\ninside(\n")
+	flag.until(t, `more.rego:4:`)
+	flag.until(t, waiting)
+	must(t, os.Remove(filepath.Join(dir, lib, "net", "more.rego")))
+	flag.until(t, `flag_test.yaml: 1 of 1 hold`)
+
+	for _, w := range []*watched{w, flag} {
+		must(t, w.cmd.Process.Signal(os.Interrupt))
+		if err := w.cmd.Wait(); err != nil {
+			t.Errorf("after an interrupt: %v, want exit code 0", err)
+		}
 	}
 }
