@@ -162,7 +162,7 @@ func TestConsole_HostileTexts(t *testing.T) {
 	c.base = launch(t, showing, "console", "--url", between(t, c.base), "--addr", "127.0.0.1:0")
 	for _, s := range []screen{screens[0], screens[2]} {
 		t.Run(s.name, func(t *testing.T) {
-			tab, w := watch(t, c.browser, c.base)
+			tab, w := watch(t, chromium(t), c.base)
 			s.emulate(t, tab)
 			c.signIn(t, tab, "demo")
 			w.take()
