@@ -64,7 +64,25 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	if want != -1 {
 		t.Errorf("the list ended before revision %d", want)
 	}
-	for _, query := range []string{"cursor=abc", "limit=0", "kind=rule"} {
+	changes = unsignedChanges{{Org: acme, Kind: storage.PolicyKind, ID: "p/1", Revision: 9001}, {Org: acme, Kind: storage.PolicyKind, ID: "p2/1", Revision: 9002}}
+	must(t, h.ledger.SignChanges(t.Context(), &changes))
+	for query, want := range map[string]string{
+		"kind=policy": "p2/1 p/1 ", "id=p": "p/1 ", "kind=policy&id=p/1": "p/1 ", "kind=rule&id=p": "", "kind=library": "", "kind=policy&id=a": "",
+	} {
+		got := ""
+		for path := "/v1/changes?limit=70&" + query; path != ""; {
+			r := h.do("GET", path, h.operator(acme), nil).wantStatus(http.StatusOK)
+			var items page[changeItem]
+			for r.into(&items); len(items.Data) > 0; items.Data = items.Data[1:] {
+				got += items.Data[0].ID + " "
+			}
+			path = nextPath(t, r)
+		}
+		if got != want {
+			t.Errorf("%s selects %q, want %q", query, got, want)
+		}
+	}
+	for _, query := range []string{"cursor=abc", "limit=0", "kind=rules", "id=", "id=a%0Ab", "document=r"} {
 		h.do("GET", "/v1/changes?"+query, h.operator(acme), nil).wantField(strings.Split(query, "=")[0])
 	}
 }

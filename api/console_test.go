@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"writ/api/operator"
+	"writ/storage"
 )
 
 // visitor is a browser without scripts.
@@ -383,6 +384,29 @@ func TestConsole_HostileTextsAreText(t *testing.T) {
 		}
 		if !utf8.ValidString(body) {
 			t.Errorf("GET %s is not UTF-8", path)
+		}
+	}
+}
+
+// TestConsole_SaysWhoChangedADocument holds that a page finds who changed its document, however much was changed since.
+func TestConsole_SaysWhoChangedADocument(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	rule := h.rule(acme, `{"action_type":"none"}`, `{"decision":"deny"}`)
+	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
+	changes := unsignedChanges{
+		{Org: acme, Kind: storage.RuleKind, ID: rule, Revision: 1, Digest: [32]byte{1}, Actor: "operator:ann"},
+		{Org: acme, Kind: storage.ListKind, ID: "payees", Revision: 2, Digest: [32]byte{1}, Actor: "operator:ben"},
+		{Org: acme, Kind: storage.PolicyKind, ID: policyID + "/1", Revision: 3, Digest: [32]byte{1}, Actor: "operator:cem"},
+	}
+	for i := range 300 {
+		changes = append(changes, storage.Change{Org: acme, Kind: storage.AgentKind, ID: "a", Revision: uint64(i + 4), Actor: "operator:dan"})
+	}
+	must(t, h.ledger.SignChanges(t.Context(), &changes))
+	b := h.visit(h.operator(acme))
+	for path, actor := range map[string]string{"/console/rules/" + rule: "ann", "/console/lists/payees": "ben", "/console/policies/" + policyID: "cem"} {
+		if page := b.get(path).want(http.StatusOK, "operator:"+actor); strings.Contains(page.body, "operator:dan") {
+			t.Errorf("%s has a change of another document", path)
 		}
 	}
 }

@@ -222,22 +222,44 @@ type changeItem struct {
 	Receipt receipt.Inclusion `json:"receipt"`
 }
 
+// changeKinds are the kinds of changes that are listed.
+var changeKinds = []string{
+	"policy", "rule", "agent", "key", "list", "library", "session", "plan", "organization", "import",
+}
+
 // listChanges returns the changes of the organization's documents, newest first. It reads them from the chain.
+// With a filter it reads pages until one has a match, or until a request has read as much as it may.
 func (s *Server) listChanges(r *request) error {
+	kind, hasKind := r.query.take("kind")
+	if hasKind && !slices.Contains(changeKinds, kind) {
+		r.query.refuse(invalid("kind", "must be one of %s", strings.Join(changeKinds, ", ")))
+	}
+	id := r.query.text("id")
 	page, err := r.onlyPage()
 	if err != nil {
 		return err
 	}
-	entries, next, err := s.store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
-	if err != nil {
-		return fmt.Errorf("listing changes: %w", err)
-	}
-	items := make([]changeItem, len(entries))
-	for i, e := range entries {
-		items[i].Receipt = e.Inclusion
-		if items[i].Change, err = ledger.ParseChange(e); err != nil {
-			return err
+	var items []changeItem
+	for range maxReads {
+		entries, next, err := s.store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
+		if err != nil {
+			return fmt.Errorf("listing changes: %w", err)
 		}
+		for _, e := range entries {
+			c, err := ledger.ParseChange(e)
+			if err != nil {
+				return err
+			}
+			// The id of a policy's version is POLICY/VERSION.
+			if (kind == "" || c.Kind == kind) && (id == "" || c.ID == id || strings.HasPrefix(c.ID, id+"/")) {
+				items = append(items, changeItem{c, e.Inclusion})
+			}
+		}
+		page.After = next
+		if next == "" || len(items) > 0 || s.decisions.Now().Sub(r.now) > maxReading {
+			break
+		}
+		r.slot.Yield()
 	}
-	return list(r, items, next)
+	return list(r, items, page.After)
 }

@@ -28,10 +28,11 @@ func (v *visit) listed(name, title string, into any, path string) error {
 
 func (v *visit) agent() error {
 	var body struct {
-		It     *agent
-		Recent part[list[*row]]
-		Keys   part[[]*token]
-		Done   string
+		It      *agent
+		Recent  part[list[*row]]
+		Keys    part[[]*token]
+		Changes changesOf
+		Done    string
 	}
 	id := v.r.PathValue("id")
 	if err := v.get(under("agents", id), &body.It); err != nil {
@@ -45,6 +46,9 @@ func (v *visit) agent() error {
 		return err
 	}
 	if err := body.Keys.read(v, with(under("tokens"), url.Values{"limit": {"100"}})); err != nil {
+		return err
+	}
+	if err := body.Changes.read(v, "agent", id); err != nil {
 		return err
 	}
 	body.Keys.It = slices.DeleteFunc(body.Keys.It, func(k *token) bool { return k.AgentID != name && k.AgentID != id })

@@ -77,14 +77,18 @@ const maxValues = 1000
 
 func (v *visit) list() error {
 	var body struct {
-		It   listRow
-		Left int
+		It      listRow
+		Left    int
+		Changes changesOf
 	}
 	if err := v.get(under("lists", v.r.PathValue("name")), &body.It); err != nil {
 		return err
 	}
 	if n := len(body.It.Values); n > maxValues {
 		body.It.Values, body.Left = body.It.Values[:maxValues], n-maxValues
+	}
+	if err := body.Changes.read(v, "list", body.It.Name); err != nil {
+		return err
 	}
 	return v.show("list", "List "+short(body.It.Name), "Lists", body)
 }
@@ -203,6 +207,28 @@ func (v *visit) export() error {
 	}
 	_, err = read(a, "GET the export", nil)
 	return err
+}
+
+// changesOf are changes of one document, newest first.
+type changesOf struct {
+	part[list[change]]
+	Older string // a query, which is empty where nothing older can be
+}
+
+// read reads the changes of a document. The query of the page says from where on.
+func (c *changesOf) read(v *visit, kind, id string) error {
+	q, at := url.Values{"kind": {kind}, "id": {id}, "limit": {"100"}}, v.r.URL.Query()
+	if from := at.Get("changes"); from != "" {
+		q.Set("cursor", from)
+	}
+	if err := c.part.read(v, with(under("changes"), q)); err != nil {
+		return err
+	}
+	if more := c.It.More(); more != "" {
+		at.Set("changes", more)
+		c.Older = "?" + at.Encode()
+	}
+	return nil
 }
 
 // change is a change of a document.

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // policyDoc is a version of a policy as it is stored. Members that are not listed here are shown as they are.
@@ -61,7 +60,7 @@ func (v *visit) policy() error {
 		Versions         []policyDoc
 		Version, Against string
 		Members          []member
-		Changes          part[list[change]]
+		Changes          changesOf
 	}{ID: id, Versions: versions, Version: q.Get("version"), Against: q.Get("against")}
 	if body.Version == "" && len(versions) > 0 {
 		body.Version = versions[0].Str("version")
@@ -85,12 +84,9 @@ func (v *visit) policy() error {
 		return err
 	}
 	body.Members = compare(from, to)
-	if err := body.Changes.read(v, with(under("changes"), url.Values{"limit": {"100"}})); err != nil {
+	if err := body.Changes.read(v, "policy", id); err != nil {
 		return err
 	}
-	body.Changes.It.Data = slices.DeleteFunc(body.Changes.It.Data, func(c change) bool {
-		return c.Kind != "policy" || !strings.HasPrefix(c.ID, id)
-	})
 	return v.show("policy", "Policy "+short(id), "Policies", body)
 }
 

@@ -91,12 +91,16 @@ func (v *visit) rule() error {
 			Deleted    bool      `json:"deleted"`
 			Document   rule      `json:"document"`
 		}]]
-		Recent part[list[*row]]
+		Changes changesOf
+		Recent  part[list[*row]]
 	}
 	if err := v.get(under("rules", id), &body.It); err != nil {
 		return err
 	}
 	if err := body.Revisions.read(v, under("rules", id, "revisions")); err != nil {
+		return err
+	}
+	if err := body.Changes.read(v, "rule", id); err != nil {
 		return err
 	}
 	if err := body.Recent.read(v, lastWith("rule_id", id)); err != nil {

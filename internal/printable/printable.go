@@ -41,5 +41,6 @@ func Lines(s string) string {
 // hidden reports whether a character cannot be seen or changes how others are seen. In regular expressions it
 // is [\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}], which the console's script has.
 func hidden(r rune) bool {
-	return !unicode.IsGraphic(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return !unicode.IsGraphic(r) ||
+		unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
