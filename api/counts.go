@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/storage"
 )
@@ -20,16 +23,49 @@ const (
 	maxCounts = 200_000
 )
 
-// countsBody is the body of GET /v1/authorizations/counts.
+// countsBody is the body of GET /v1/authorizations/counts. A body of a month has some ten thousand numbers,
+// so it encodes itself.
 type countsBody struct {
-	Data []countsAt `json:"data"`
+	from  time.Time
+	step  time.Duration
+	named []series // in the order of their values
+	other []int64  // by bucket: the sums of all values that are not named
 }
 
-// countsAt has the decisions of the hour or the day that begins at At.
-type countsAt struct {
-	At     time.Time        `json:"at"`
-	Counts map[string]int64 `json:"counts"`
-	Other  int64            `json:"other"` // the sum of all values that Counts does not name
+// series has the numbers of a value, by bucket. quoted is the value in JSON.
+type series struct {
+	quoted []byte
+	at     []int64
+}
+
+// appendJSON implements appender. A bucket is {"at","counts":{value:n},"other"}, and lacks values whose
+// numbers are 0.
+func (c *countsBody) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"data":[`...)
+	for i, other := range c.other {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"at":"`...)
+		dst = c.from.Add(time.Duration(i)*c.step).AppendFormat(dst, time.RFC3339)
+		dst = append(dst, `","counts":{`...)
+		first := true
+		for _, v := range c.named {
+			n := v.at[i]
+			if n == 0 {
+				continue
+			}
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(append(dst, v.quoted...), ':')
+			dst = strconv.AppendInt(dst, n, 10)
+		}
+		dst = append(dst, `},"other":`...)
+		dst = append(strconv.AppendInt(dst, other, 10), '}')
+	}
+	return append(dst, `]}`...)
 }
 
 var countedBy = map[string]storage.CountedBy{
@@ -111,7 +147,7 @@ func (s *Server) counts(r *request) error {
 	if err != nil {
 		return fmt.Errorf("counting decisions: %w", err)
 	}
-	return r.ok(countsBody{t.buckets()})
+	return r.ok(t.body())
 }
 
 // countRows counts the rows that a bound key may read. It reads them all, because the store does not count
@@ -145,16 +181,22 @@ type tally struct {
 type counted struct {
 	value string
 	total int64
-	at    map[int]int64 // by index of the bucket
+	at    []inBucket // in any order, several of one bucket
+}
+
+type inBucket struct {
+	bucket int
+	n      int64
 }
 
 func (t *tally) add(c storage.Count) error {
 	if t.read++; t.read > maxCounts {
 		return tooMany("there are too many values")
 	}
+	start := c.Day.Start()
 	for hour, n := range c.Hours {
 		if n != 0 {
-			t.count(c.Value, c.Day.Start().Add(time.Duration(hour)*time.Hour), n)
+			t.count(c.Value, start.Add(time.Duration(hour)*time.Hour), n)
 		}
 	}
 	return nil
@@ -166,33 +208,35 @@ func (t *tally) count(value string, at time.Time, n int64) {
 	}
 	c := t.byValue[value]
 	if c == nil {
-		c = &counted{value: value, at: make(map[int]int64)}
+		c = &counted{value: value}
 		t.byValue[value] = c
 	}
 	c.total += n
-	c.at[int(at.Sub(t.q.from)/t.q.step)] += n
+	c.at = append(c.at, inBucket{int(at.Sub(t.q.from) / t.q.step), n})
 }
 
-// buckets returns all buckets in order. They name the maxCounted values with the greatest totals over all
+// body returns all buckets in order. They name the maxCounted values with the greatest totals over all
 // buckets.
-func (t *tally) buckets() []countsAt {
-	all := make([]countsAt, t.q.to.Sub(t.q.from)/t.q.step)
-	for i := range all {
-		all[i] = countsAt{At: t.q.from.Add(time.Duration(i) * t.q.step), Counts: make(map[string]int64)}
-	}
-	byTotal := slices.SortedFunc(maps.Values(t.byValue), func(a, b *counted) int {
+func (t *tally) body() *countsBody {
+	buckets := t.q.to.Sub(t.q.from) / t.q.step
+	body := &countsBody{from: t.q.from, step: t.q.step, other: make([]int64, buckets)}
+	all := slices.SortedFunc(maps.Values(t.byValue), func(a, b *counted) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.value, b.value))
 	})
-	for i, c := range byTotal {
-		for at, n := range c.at {
-			switch {
-			case n == 0: // all were removed from the counts again
-			case i < maxCounted:
-				all[at].Counts[c.value] = n
-			default:
-				all[at].Other += n
-			}
+	named := all[:min(len(all), maxCounted)]
+	for _, c := range all[len(named):] {
+		for _, in := range c.at {
+			body.other[in.bucket] += in.n
 		}
 	}
-	return all
+	slices.SortFunc(named, func(a, b *counted) int { return cmp.Compare(a.value, b.value) })
+	for _, c := range named {
+		quoted, _ := jsontext.AppendQuote(nil, c.value) // an error is only of invalid UTF-8, which it replaces
+		v := series{quoted, make([]int64, buckets)}
+		for _, in := range c.at {
+			v.at[in.bucket] += in.n
+		}
+		body.named = append(body.named, v)
+	}
+	return body
 }

@@ -8,9 +8,20 @@ import (
 	"time"
 )
 
+// countsAnswer is a countsBody as a client reads it.
+type countsAnswer struct {
+	Data []countsAt `json:"data"`
+}
+
+type countsAt struct {
+	At     time.Time        `json:"at"`
+	Counts map[string]int64 `json:"counts"`
+	Other  int64            `json:"other"`
+}
+
 func (h *harness) counts(token, query string) []countsAt {
 	h.t.Helper()
-	return read[countsBody](h.do("GET", "/v1/authorizations/counts"+query, token, nil).wantStatus(http.StatusOK)).Data
+	return read[countsAnswer](h.do("GET", "/v1/authorizations/counts"+query, token, nil).wantStatus(http.StatusOK)).Data
 }
 
 // wantCounts checks the counts of one hour.

@@ -45,7 +45,7 @@ func benchRows(b *testing.B) int {
 
 // benchStore opens a store for the benchmarks. The default store is on disk.
 // WRIT_BENCH_STORE=mongodb selects a MongoDB replica set with one member.
-func benchStore(b *testing.B) storage.Store {
+func benchStore(b *testing.B, dir string) storage.Store {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("WRIT_BENCH_STORE") == "mongodb" {
@@ -53,7 +53,7 @@ func benchStore(b *testing.B) storage.Store {
 		must(b, err)
 		return store
 	}
-	store, err := embedded.Open(b.TempDir(), embedded.Options{MinFreeBytes: 1, Log: log})
+	store, err := embedded.Open(dir, embedded.Options{MinFreeBytes: 1, Log: log})
 	must(b, err)
 	return store
 }
@@ -62,7 +62,7 @@ func benchStore(b *testing.B) storage.Store {
 // organizations org-0, org-1 and so on.
 func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
-	store := benchStore(b)
+	store := benchStore(b, b.TempDir())
 	b.Cleanup(func() { must(b, store.Close()) }) // closes the store after the server has stopped
 	must(b, storagetest.PutSubscription(context.Background(), registry.New(store), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {

@@ -146,7 +146,7 @@ func TestDecision_Credentials_FiltersFindNothingOfAnotherOrganization(t *testing
 		}
 	}
 	for org, want := range map[string]int64{rival: 1, acme: 0} {
-		counted := read[countsBody](h.do("GET", "/v1/authorizations/counts?by=rule_id", h.operator(org), nil).wantStatus(http.StatusOK))
+		counted := read[countsAnswer](h.do("GET", "/v1/authorizations/counts?by=rule_id", h.operator(org), nil).wantStatus(http.StatusOK))
 		n := int64(0)
 		for _, at := range counted.Data {
 			n += at.Counts[ruleID]

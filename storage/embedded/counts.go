@@ -33,44 +33,45 @@ func (k *frameKeys) counts(r *storage.Record) {
 	})
 }
 
-// giveBack subtracts a removed record from the counts.
-func (b *batch) giveBack(r *storage.Record) {
+// count adds n to the counts of a record.
+func (b *batch) count(r *storage.Record, n int64) {
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-		if b.err == nil {
-			b.err = b.b.Merge(key{}.count(r.OrganizationID, by, day).text(value), index.AppendSum(nil, hour, -1), nil)
+		k := string(key{}.count(r.OrganizationID, by, day).text(value))
+		if b.counts[k] == nil {
+			if b.counts == nil {
+				b.counts = make(map[string]*index.Sums)
+			}
+			b.counts[k] = new(index.Sums)
 		}
+		b.counts[k][hour] += n
 	})
+}
+
+// mergeCounts adds the writes of b.counts, one for each key.
+func (b *batch) mergeCounts() {
+	for k, n := range b.counts {
+		if v := n.Value(); len(v) > 0 && b.err == nil {
+			b.err = b.b.Merge([]byte(k), v, nil)
+		}
+	}
+	b.counts = nil
 }
 
 // recount adds writes to b that replace all counts in Pebble. The new counts cover the rows in Pebble that
 // are in frames up to last.
 func (s *Store) recount(b *batch, last uint64) error {
 	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
-	sums := make(map[string]*index.Sums)
-	err := s.scanKind(context.Background(), kindRecord, func(org string, rest, v []byte) error {
+	return s.scanKind(context.Background(), kindRecord, func(org string, rest, v []byte) error {
 		id, settlement, err := parsePosition(rest)
 		if err != nil || settlement {
 			return err
 		}
 		r, err := s.counted(org, id, v, last)
-		if err != nil || r == nil {
-			return err
+		if r != nil {
+			b.count(r, 1)
 		}
-		r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-			k := string(key{}.count(org, by, day).text(value))
-			if sums[k] == nil {
-				sums[k] = new(index.Sums)
-			}
-			sums[k][hour]++
-		})
-		return nil
+		return err
 	})
-	for k, n := range sums {
-		if err == nil && b.err == nil {
-			b.err = b.b.Merge([]byte(k), n.Value(), nil)
-		}
-	}
-	return err
 }
 
 // counted reads the record at the location v. It returns nil if the record is in a frame after last.

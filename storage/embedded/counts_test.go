@@ -43,3 +43,27 @@ func TestCounts_OfRemovedRowsLeaveNothing(t *testing.T) {
 	closeTest(t, s)
 	storagetest.CheckCounts(t, openTest(t, disk, nil), "a", "b")
 }
+
+// TestCounts_AreMergedOncePerKey checks that a batch writes one addition for each key, however many rows
+// it counts: Pebble keeps each until it compacts the key, and every read adds them.
+func TestCounts_AreMergedOncePerKey(t *testing.T) {
+	w := storagetest.NewWriter()
+	b := openTest(t, vfs.NewMem(), nil).newBatch()
+	const rows = 1000
+	r := w.Record("a")
+	values := uint32(0)
+	r.Counted(func(storage.CountedBy, string, storage.Day, int) { values++ })
+	for range rows {
+		b.count(r, -1)
+	}
+	b.mergeCounts()
+	if n := b.b.Count(); values == 0 || n != values || b.err != nil {
+		t.Errorf("%d rows of %d values are %d writes, %v", rows, values, n, b.err)
+	}
+	b.count(r, -1)
+	b.reset()
+	b.mergeCounts()
+	if n := b.b.Count(); n != 0 {
+		t.Errorf("a batch that was reset has %d writes", n)
+	}
+}

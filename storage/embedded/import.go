@@ -158,7 +158,7 @@ func (s *Store) abandon(b *batch, it *item) error {
 	}
 	r, err := s.record(it.org, it.id)
 	if err == nil {
-		b.giveBack(r)
+		b.count(r, -1)
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}

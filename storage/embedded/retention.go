@@ -263,7 +263,7 @@ func (s *Store) RemoveRecords(
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // the new entries may be settlements of these rows
-		b.b.Reset()
+		b.reset()
 		if err := s.index.Flush(); err != nil {
 			return none, err
 		}
@@ -311,7 +311,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 			v = b.appendLeaf(v, leaf)
 		}
 		b.set(orgKey(kindIntent, org).text(r.IntentKey()), v)
-		b.giveBack(r)
+		b.count(r, -1)
 	}
 	first, last := uuid.MustParse(rows[0].DecisionID), uuid.MustParse(rows[len(rows)-1].DecisionID)
 	b.deleteIDs(orgKey(kindRecord, org), first, last)

@@ -69,7 +69,16 @@ func (s *Store) newBatch() *batch { return &batch{b: s.db.NewBatch()} }
 type batch struct {
 	b     *pebble.Batch
 	chain [16]byte // the chain of the directory; set if rows are removed
-	err   error
+	// counts are added to the stored ones. They are summed up here, because Pebble keeps each addition
+	// until it compacts the key, and a read adds them all.
+	counts map[string]*index.Sums
+	err    error
+}
+
+// reset removes everything that was added to b.
+func (b *batch) reset() {
+	b.b.Reset()
+	b.counts = nil
 }
 
 func (b *batch) set(k key, v []byte) {
@@ -97,6 +106,7 @@ func (b *batch) number(k key, n int64) {
 
 // apply makes b durable. A batch that is not applied need not be closed.
 func (s *Store) apply(b *batch) error {
+	b.mergeCounts()
 	if b.err != nil || b.b.Empty() {
 		return b.err
 	}
