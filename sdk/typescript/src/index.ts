@@ -12,6 +12,7 @@
 export { Client, type Approval, type Authorization, type Credential, type Guard, type Session, type Settings } from "./client.js";
 export { Decision, Denied, Held, type Cost, type Intent, type WholeIntent } from "./decision.js";
 export * from "./errors.js";
+export { Provenance, type Source } from "./provenance.js";
 export { Keys, ReceiptError, Malformed, UnknownKey, BadSignature, Expired, parseReceipt, type Outcome, type Receipt } from "./receipt.js";
 export { type Event } from "./stream.js";
 export { BadWebhook, verifyWebhook } from "./webhook.js";

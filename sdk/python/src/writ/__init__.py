@@ -26,6 +26,7 @@ from .errors import (
     Problem,
     WritError,
 )
+from .provenance import Provenance
 from .receipt import BadSignature, Expired, Keys, Malformed, Receipt, ReceiptError, UnknownKey
 from .webhook import BadWebhook, verify_webhook
 
@@ -57,6 +58,7 @@ __all__ = [
     "NoDecision",
     "Pending",
     "Problem",
+    "Provenance",
     "Receipt",
     "ReceiptError",
     "UnknownKey",
