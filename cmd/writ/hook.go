@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -98,6 +99,20 @@ A held call is kept in --state. The same call again redeems its approval, once.`
 var deadly = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
 	syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+// asksHook reports whether a command line is a hook's and a harness seems to wait for its answer, which a
+// terminal never does. Help is no answer, and a harness would let the call run.
+func asksHook(args []string, in io.Reader) bool {
+	if len(args) < 2 || args[0] != "hook" || toolcall.Before(toolcall.Harness(args[1])) == nil {
+		return false
+	}
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err != nil || info.Mode()&os.ModeCharDevice == 0
 }
 
 // errBlocked means that the verb has said why a call is blocked.

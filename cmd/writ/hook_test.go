@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -162,5 +163,94 @@ func TestHook_Session(t *testing.T) {
 		if said := g.hook(shell("s", "t10"), bad...); !strings.Contains(said, "--") {
 			t.Errorf("%v: %q", bad, said)
 		}
+	}
+}
+
+// TestHook_Attacked holds that a hook which a server would allow blocks nevertheless, with a line on standard error
+// and nothing on standard output, if its command line, its variables, its input, its state or its limits are wrong.
+func TestHook_Attacked(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	call := `{"session_id":"s","cwd":"/w","tool_name":"Bash","tool_use_id":"t1","tool_input":{"command":"ls"}}`
+	file := filepath.Join(g.home, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	none, held := httptest.NewServer(http.NotFoundHandler()), filepath.Join(g.home, "state")
+	none.Close()
+	type attack struct {
+		script string // $writ and $args are the command line that would be allowed
+		env    []string
+		input  string
+	}
+	attacks := []attack{
+		{script: "ulimit -f 0; exec $writ $args"}, // a full disk
+		{script: "exec $writ $args >/dev/full"},
+		{script: "exec $writ $args </"},
+		{script: "exec $writ $args <&-"},
+		{script: "cd $(mktemp -d) && rmdir $PWD && exec $writ $args --state=here"},
+		{script: "exec $writ"}, {script: "exec $writ hook"}, {script: "exec $writ hook emacs"}, {script: "exec $writ hook Claude"},
+		{script: "exec $writ $args", input: "ls"}, {script: "exec $writ $args", input: call + call},
+		{script: "exec $writ $args", input: strings.Repeat(`{"a":`, 100_000)},
+		{script: "exec $writ $args", input: strings.Replace(call, "ls", "\xff", 1)},
+		{script: "exec $writ $args", input: strings.Replace(call, `"cwd"`, `"tool_name":"Read","cwd"`, 1)},
+	}
+	for _, flag := range []string{
+		"--nope", "--held=x", "--held=defer", "--held=ask", "--timeout=0", "--timeout=-5s", "--timeout=x", "--timeout=1h", "--wait=0", "extra",
+		"--record=x", "--end --record", "--help", "-h", "--version", "--session-ttl=1", "--session-actions=a", "--auto-approve", "--url=", "--policy-id=",
+		"--url=ftp://h", "--url=http://u:p@h", "--url=" + none.URL, "--api-key= ", "--api-key-file=/gone --api-key=", "--mapping=/gone", "--verify-keys=/gone",
+		"--state=" + file, "--state=" + file + "/x", "--state=/dev/null", "--state=/proc/x",
+	} {
+		attacks = append(attacks, attack{script: "exec $writ $args " + flag})
+	}
+	for _, variable := range []string{"WRIT_TIMEOUT=x", "WRIT_HELD=x", "WRIT_HELP=1", "WRIT_END=1", "WRIT_SESSION_TTL=x", "WRIT_API_KEY=", "WRIT_POLICY_ID=", "WRIT_URL="} {
+		attacks = append(attacks, attack{script: "exec $writ $args", env: []string{variable}})
+	}
+	program, err := exec.LookPath("writ")
+	must(t, err)
+	run := func(a attack) (code int, stdout, stderr string) {
+		cmd := exec.Command("sh", "-c", a.script)
+		cmd.Env = slices.Concat(g.env, []string{"writ=" + program, "args=hook codex --state=" + held}, a.env)
+		cmd.Dir = g.project
+		if a.input == "" {
+			a.input = call
+		}
+		cmd.Stdin = strings.NewReader(a.input)
+		var out, errw bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errw
+		_ = cmd.Run() // the exit code says it
+		return cmd.ProcessState.ExitCode(), out.String(), errw.String()
+	}
+	if code, stdout, stderr := run(attack{script: "exec $writ $args"}); code != 0 || stdout != "{}\n" || stderr != "" {
+		t.Fatalf("without an attack: exit code %d, %q, %q", code, stdout, stderr)
+	}
+	for _, a := range attacks {
+		if code, stdout, stderr := run(a); code != 2 || strings.HasPrefix(stdout, "{") || strings.TrimSpace(stderr) == "" {
+			t.Errorf("%s %v %.60s: exit code %d, standard output %.100q, standard error %.200q", a.script, a.env, a.input, code, stdout, stderr)
+		}
+	}
+}
+
+// TestHook_OneRuns holds that of many processes that are asked about the same approved call at once, one runs it.
+func TestHook_OneRuns(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	call := func(id string) members {
+		return members{
+			"session_id": "s", "hook_event_name": "PreToolUse", "cwd": g.project, "tool_name": "Bash", "tool_use_id": id,
+			"tool_input": members{"command": "held"},
+		}
+	}
+	g.approve(g.hook(call("first")))
+	var ran atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			if g.hook(call(fmt.Sprint("t", i))) == "{}\n" {
+				ran.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := ran.Load(); n != 1 {
+		t.Errorf("%d calls ran, want 1", n)
 	}
 }

@@ -102,7 +102,10 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 		switch r := recover().(type) {
 		case nil:
 		case exited:
-			code = int(r)
+			if code = int(r); code == exitOK && asksHook(args, s.in) {
+				fmt.Fprintln(s.err, "writ could not decide: --help and --version decide nothing")
+				code = exitUsage
+			}
 		default:
 			panic(r)
 		}

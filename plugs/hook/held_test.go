@@ -3,11 +3,13 @@ package hook_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,5 +217,43 @@ func TestRecord(t *testing.T) {
 				t.Errorf("%s: recording a call that was not decided: exit code %d", harness, code)
 			}
 		}
+	}
+}
+
+// TestHeld_Damaged holds that nothing but a held call in the place of one lets the call run, hangs or breaks.
+func TestHeld_Damaged(t *testing.T) {
+	s := newServer(t, holds)
+	h := newHook(t, toolcall.Claude, s.URL)
+	if got := run(h, again("t1")); got.code != 2 {
+		t.Fatalf("a held call: %+v", got)
+	}
+	found, err := filepath.Glob(filepath.Join(h.State, "held-*"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("found %q, %v", found, err)
+	}
+	whole, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(s string) func(string) error {
+		return func(name string) error { return os.WriteFile(name, []byte(s), 0o600) }
+	}
+	for what, put := range map[string]func(name string) error{
+		"a directory": func(name string) error { return os.Mkdir(name, 0o700) },
+		"a pipe":      func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"a device":    func(name string) error { return os.Symlink("/dev/zero", name) },
+		"cut":         text(string(whole[:len(whole)/2])),
+		"empty":       text(""), "null": text("null"), "held null": text(`{"held":[null]}`), "held nothing": text(`{"held":[]}`),
+		"held none": text(`{"held":[{}]}`), "another id": text(strings.ReplaceAll(string(whole), decisionID, redeemedID)),
+	} {
+		if err := errors.Join(os.Remove(found[0]), put(found[0])); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(h, again("t2")); got.code != 2 || got.out != "" || got.err == "" || strings.Contains(got.err, "defect") {
+			t.Errorf("%s in the place of a held call: %+v", what, got)
+		}
+	}
+	if len(s.redeemed) > 0 {
+		t.Errorf("redeemed %v", s.redeemed)
 	}
 }

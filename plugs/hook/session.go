@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"writ/internal/toolcall"
+	"writ/plugs/plug"
 	writ "writ/sdk/go"
 )
 
@@ -51,7 +52,7 @@ func (h *Hook) session(ctx context.Context, st state, call toolcall.Call) (strin
 
 // opened returns the writ session in a file.
 func (st state) opened(name string) (string, error) {
-	data, err := os.ReadFile(st.Path(name))
+	data, err := plug.ReadFile(st.Path(name))
 	switch id := strings.TrimSpace(string(data)); {
 	case err != nil:
 		return "", fmt.Errorf("--state: %w", err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -68,7 +67,7 @@ func (st state) note(name string, m made) error {
 }
 
 func (st state) readCall(name string) (m made, err error) {
-	data, err := os.ReadFile(st.Path(name))
+	data, err := plug.ReadFile(st.Path(name))
 	if err != nil {
 		return m, fmt.Errorf("--state: %w", err)
 	}

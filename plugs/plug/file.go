@@ -2,6 +2,7 @@ package plug
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +10,21 @@ import (
 
 // newFile begins the names of files that are being written.
 const newFile = ".writ-new-"
+
+// maxFile is more than a file of a plug ever has.
+const maxFile = 64 << 20
+
+// ReadFile reads a file that WriteFile has written. Anything else that has its name, such as a pipe, is an error.
+func ReadFile(name string) ([]byte, error) {
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
+		return nil, fmt.Errorf("%s is no file of a plug: remove it", name)
+	}
+	return os.ReadFile(name)
+}
 
 // WriteFile writes a file, whole or not at all. Unless it may replace one, a file of that name is an error,
 // fs.ErrExist.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,12 +114,12 @@ func (st State) held(key string) (*kept, error) {
 }
 
 func readHeld(path string) (*kept, error) {
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
 	var h kept
-	if err := json.Unmarshal(data, &h); err != nil || len(h.Held) == 0 {
+	if err := json.Unmarshal(data, &h); err != nil || len(h.Held) == 0 || slices.Contains(h.Held, nil) {
 		return nil, fmt.Errorf("--state: %s is damaged: remove it", path)
 	}
 	return &h, nil
