@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -257,6 +258,50 @@ func TestMCP_Fails(t *testing.T) {
 		must(t, err)
 	}
 	must(t, ln.Close())
+}
+
+// TestMCP_Attacked holds that a gateway without settings, with wrong ones or without its state makes no call, and that
+// of two gateways that hold the same approved call one makes it.
+func TestMCP_Attacked(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	file := filepath.Join(g.home, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, a := range []struct{ flags, want string }{
+		{"--url=", "--url is missing"}, {"--policy-id=", "--policy-id is missing"}, {"--api-key=", "--api-key-file is missing"},
+		{"--nope", "unknown flag --nope"}, {"--held=ask", "--held must be one of"}, {"--timeout=0", "--timeout"}, {"--session-ttl=1ms", "--session-ttl"},
+		{"--session-tools=a", "--session-ttl"}, {"--authzen-mapping", "--pin"}, {"--mapping=/gone", "--mapping"}, {"--verify-keys=/gone", "--verify-keys"},
+		{"--pin=" + file, "--pin"}, {"--server=a/b", "--server"}, {"--upstream=http://h", "--upstream"}, {"--listen=0.0.0.0:0", "--bearer-file"},
+	} {
+		cmd := g.gateway(a.flags, "--", "files-mcp")
+		if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), a.want) {
+			t.Errorf("%s: %v, %q, want an error that names %s", a.flags, err, said, a.want)
+		}
+	}
+	for i, state := range []string{file, file + "/x", "/proc/x", "/dev/null"} {
+		g.client = g.connect("--state", state)
+		name := fmt.Sprint("stateless", i)
+		g.check(name, g.touch(name), "-32603 writ could not decide: --state: ", false)
+	}
+	two := []*mcp.ClientSession{g.connect(), g.connect()}
+	g.client = two[0]
+	g.approve(g.touch("held"))
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			res, err := two[i%2].CallTool(context.Background(), &mcp.CallToolParams{
+				Name: "touch", Arguments: map[string]any{"path": filepath.Join(g.project, "held")},
+			})
+			if err == nil && !res.IsError {
+				made.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := made.Load(); n != 1 {
+		t.Errorf("%d calls were made, want 1", n)
+	}
 }
 
 // approve approves the call of which a client heard that it is held.
