@@ -63,14 +63,15 @@ func (b mcpServer) config(s streams) gateway.Config {
 }
 
 type mcpRunCmd struct {
-	plugFlags    `embed:""`
-	mcpServer    `embed:""`
-	Held         string        `default:"deny" enum:"deny,wait" help:"What becomes of a held call: deny refuses it until it is approved and made again, wait waits for the verdict."`
-	ApprovalURL  string        `name:"approval-url" env:"-" placeholder:"URL" help:"Where a person approves a held call, before the approval's id, such as https://console.example/approvals/. Clients that can show addresses show it."`
-	Record       bool          `env:"-" help:"Record what became of each call that was allowed. The key needs actions:record, too."`
-	AuthZEN      bool          `name:"authzen-mapping" env:"-" help:"Let x-authzen-mapping of a tool, which the server declares, say what its calls are. Wants --pin, so that it does not change. A tool in --mapping is what that says."`
-	SessionTTL   time.Duration `name:"session-ttl" placeholder:"1h" help:"Open a writ session of this length for each connection, and close it at its end."`
-	SessionTools []string      `placeholder:"TOOL,…" help:"The tools that such a session may call."`
+	plugFlags        `embed:""`
+	mcpServer        `embed:""`
+	Held             string        `default:"deny" enum:"deny,wait" help:"What becomes of a held call: deny refuses it until it is approved and made again, wait waits for the verdict."`
+	ApprovalURL      string        `name:"approval-url" env:"-" placeholder:"URL" help:"Where a person approves a held call, before the approval's id, such as https://console.example/approvals/. Clients that can show addresses show it."`
+	Record           bool          `env:"-" help:"Record what became of each call that was allowed. The key needs actions:record, too."`
+	AuthZEN          bool          `name:"authzen-mapping" env:"-" help:"Let x-authzen-mapping of a tool, which the server declares, say what its calls are. Wants --pin, so that it does not change. A tool in --mapping is what that says."`
+	TrustClientWords bool          `env:"-" help:"Take the user's words from writ/user in the _meta of calls, where the mapping has sources. Any client can fill it."`
+	SessionTTL       time.Duration `name:"session-ttl" placeholder:"1h" help:"Open a writ session of this length for each connection, and close it at its end."`
+	SessionTools     []string      `placeholder:"TOOL,…" help:"The tools that such a session may call."`
 
 	Listen     string   `env:"-" placeholder:"ADDR" help:"Serve clients over streamable HTTP at this address, such as 127.0.0.1:3822, instead of one at standard input and output."`
 	Host       []string `env:"-" placeholder:"NAME,…" help:"Names by which clients call the gateway, beside that in --listen."`
@@ -100,7 +101,7 @@ func (c *mcpRunCmd) Run(ctx context.Context, s streams) error {
 	config := c.config(s)
 	config.Record, config.AuthZEN = c.Record, c.AuthZEN
 	config.Settings, config.Wait = c.settings(), c.Held == "wait"
-	config.ApprovalURL = c.ApprovalURL
+	config.ApprovalURL, config.TrustClientWords = c.ApprovalURL, c.TrustClientWords
 	config.SessionTTL, config.SessionTools = c.SessionTTL, c.SessionTools
 	bearer, err := secretIn("--bearer-file", c.BearerFile)
 	if err != nil {

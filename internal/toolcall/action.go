@@ -207,11 +207,12 @@ const (
 
 const (
 	argPrefix   = "fact.arg."
+	source      = "fact.source."
 	droppedFact = "fact.arg.dropped"
 )
 
-// Facts returns the metadata of the call: what is stated, fact.arg.NAME for each argument, as text or as JSON, and the
-// session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
+// Facts returns the metadata of the call: what is stated, fact.arg.NAME for each argument, as text or as JSON, with its
+// source if that is known, and the session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
 // fact.arg.NAME.bytes. The arguments beyond 64 keys are left out, those that come later in the
 // alphabet; then fact.arg.dropped says how many.
 func (c Call) Facts() (map[string]string, error) {
@@ -234,6 +235,9 @@ func (c Call) Facts() (map[string]string, error) {
 				argPrefix + name + ".sha256": fmt.Sprintf("%x", sha256.Sum256([]byte(value))),
 				argPrefix + name + ".bytes":  strconv.Itoa(len(value)),
 			}
+		}
+		if from := c.Sources[source+name]; from != "" {
+			some[source+name] = from
 		}
 		if len(facts)+len(some) > maxFacts-1 || len(argPrefix+name+".sha256") > maxName {
 			dropped++

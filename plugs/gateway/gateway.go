@@ -49,6 +49,8 @@ type Config struct {
 	Record  bool // what was decided is recorded when it was done
 	AuthZEN bool // the mappings that the server behind declares for its tools count
 
+	TrustClientWords bool // the user's words in a call's _meta count
+
 	SessionTools []string // the tools that a session may call, if it is not empty
 }
 
@@ -59,6 +61,7 @@ type Gateway struct {
 	behind   *mcp.ClientSession
 	front    atomic.Pointer[mcp.Server] // nil until the server behind is known
 	sessions sessions
+	sources  sources
 	passing  passing
 
 	mu    sync.Mutex
@@ -79,11 +82,15 @@ func Open(ctx context.Context, c Config, behind mcp.Transport) (*Gateway, error)
 	if err != nil {
 		return nil, err
 	}
+	if c.TrustClientWords && p.Mapping.Sources == nil {
+		return nil, errors.New("--trust-client-words wants sources in --mapping")
+	}
 	g := &Gateway{config: c, plug: p}
 	if g.behind, err = g.connect(ctx, behind); err != nil {
 		return nil, fmt.Errorf("the server behind: %w", err)
 	}
 	g.front.Store(g.server())
+	g.sources.mapping, g.sources.words = p.Mapping.Sources, c.TrustClientWords
 	g.sessions.open, g.sessions.close = g.openSession, p.Client.CloseSession
 	if err := g.readTools(ctx); err != nil {
 		return nil, errors.Join(err, g.Close())

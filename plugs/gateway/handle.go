@@ -101,6 +101,9 @@ func (g *Gateway) callTool(
 	}
 	call.Stated = maps.Clone(t.hints)
 	call.Stated["fact.session.tools_sha256"] = sum
+	if err := g.sources.state(req, &call); err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
 	intents, err := g.intents(t, call)
 	if err != nil {
 		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
@@ -130,6 +133,10 @@ func (g *Gateway) callTool(
 		return g.behind.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: p.Name, Arguments: args})
 	})
 	if err != nil {
+		return nil, err
+	}
+	values := append([]any{res.StructuredContent}, textsIn(res.Content)...)
+	if err := g.returned(req, p.Name, placeOf(intents), values...); err != nil {
 		return nil, err
 	}
 	whole := wholeCall
@@ -169,6 +176,14 @@ func resultOf[R any](text string) (r R) {
 		panic(err) // constant
 	}
 	return r
+}
+
+// placeOf returns where the result of a call is from, if that is one place.
+func placeOf(intents []writ.Intent) string {
+	if len(intents) != 1 {
+		return ""
+	}
+	return intents[0].Resource
 }
 
 // skipped is the outcome of what was allowed and not done.
@@ -258,6 +273,9 @@ func (g *Gateway) ask(
 	if err != nil {
 		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
 	}
+	if err := g.sources.state(req, &call); err != nil {
+		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
+	}
 	facts, err := call.Facts()
 	if err != nil {
 		return nil, fail(jsonrpc.CodeInvalidParams, "%v", err)
@@ -279,6 +297,11 @@ func (g *Gateway) readResource(
 	if err != nil {
 		return nil, err
 	}
+	for _, c := range res.Contents {
+		if err := g.returned(req, "resources/read", p.URI, c.Text); err != nil {
+			return nil, err
+		}
+	}
 	whole := wholeResource
 	whole.Meta, whole.Contents, whole.Cacheable = res.Meta, res.Contents, private
 	return &whole, nil
@@ -297,6 +320,11 @@ func (g *Gateway) getPrompt(
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range res.Messages {
+		if err := g.returned(req, "prompts/get", "", textsIn([]mcp.Content{m.Content})...); err != nil {
+			return nil, err
+		}
 	}
 	whole := wholePrompt
 	whole.Meta, whole.Description, whole.Messages = res.Meta, res.Description, res.Messages

@@ -100,6 +100,7 @@ func (g *Gateway) ListenAndServe(ctx context.Context, f Front) error {
 		return err
 	}
 	g.sessions.renew = g.config.SessionTTL
+	g.sources.shared = true
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := &http.Server{Handler: g.Handler(f), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}

@@ -22,11 +22,14 @@ import (
 //	    action: booking.create
 //	    resources: [$.hotel.url]
 //	    cost: {amount_minor: $.price_cents, currency: EUR}
+//	sources:
+//	  contacts: [people.*.email]
 //
 // A text that begins with "$." names an argument, or a member of one. Among the resources it may name a list
 // of texts, too. A call that lacks it is not decided, so it does not run.
 type Mapping struct {
-	Tools map[string]mapped `yaml:"tools"`
+	Tools   map[string]mapped
+	Sources *Sources // nil if sources are not stated
 }
 
 type mapped struct {
@@ -48,9 +51,18 @@ func readMapping(name string) (m Mapping, err error) {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
-	if err := dec.Decode(&m); err != nil {
+	var file struct {
+		Tools   map[string]mapped `yaml:"tools"`
+		Sources yaml.Node         `yaml:"sources"`
+	}
+	err = dec.Decode(&file)
+	if err == nil && file.Sources.Kind != 0 {
+		m.Sources, err = readSources(&file.Sources)
+	}
+	if err != nil {
 		return m, fmt.Errorf("--mapping: %s: %w", name, err)
 	}
+	m.Tools = file.Tools
 	return m, nil
 }
 
