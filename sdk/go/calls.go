@@ -95,7 +95,7 @@ type Result struct {
 func (c *Client) resultOf(ctx context.Context, data []byte, in Intent) Result {
 	var p Problem
 	if json.Unmarshal(data, &p) == nil && p.Code != "" {
-		p.Detail = c.hideText(p.Detail)
+		c.hideProblem(&p)
 		return Result{Err: &p}
 	}
 	d, err := decisionOf(data, time.Now())
@@ -109,6 +109,7 @@ func (c *Client) resultOf(ctx context.Context, data []byte, in Intent) Result {
 		return Result{Err: c.hide(err)}
 	}
 	d.Intent = in
+	c.hideTexts(d.Reasons)
 	return Result{Decision: d}
 }
 

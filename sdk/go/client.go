@@ -172,8 +172,8 @@ func (c *Client) once(ctx context.Context, r call) (answer, time.Duration, error
 // refusal reads an answer with another status than success. It also returns how long to wait before a
 // repetition, or a negative duration if there must be none.
 func (c *Client) refusal(resp *http.Response, body []byte) (time.Duration, error) {
-	p := problemOf(resp, []byte(c.hideText(string(body))))
-	p.Detail = c.hideText(p.Detail)
+	p := problemOf(resp, body)
+	c.hideProblem(p)
 	if !p.Retryable {
 		return -1, p
 	}
@@ -229,6 +229,22 @@ func (c *Client) hide(err error) error {
 
 func (c *Client) hideText(s string) string {
 	return strings.ReplaceAll(s, c.config.APIKey, "[API key]")
+}
+
+// hideProblem is hide for a problem, whose texts a server has made.
+func (c *Client) hideProblem(p *Problem) {
+	for _, s := range []*string{&p.Code, &p.Title, &p.Detail, &p.RequestID} {
+		*s = c.hideText(*s)
+	}
+	for i, e := range p.Errors {
+		p.Errors[i] = FieldError{Field: c.hideText(e.Field), Message: c.hideText(e.Message)}
+	}
+}
+
+func (c *Client) hideTexts(all []string) {
+	for i, s := range all {
+		all[i] = c.hideText(s)
+	}
 }
 
 type traceKey struct{}

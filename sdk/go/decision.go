@@ -163,6 +163,7 @@ func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Deci
 	if err != nil {
 		return Decision{}, c.hide(err)
 	}
+	c.hideTexts(d.Reasons)
 	d.Intent, d.Replayed = in, a.replayed
 	return d, nil
 }

@@ -109,6 +109,14 @@ export class Client {
     return text.replaceAll(this.#apiKey, "[API key]");
   }
 
+  /** Takes the API key out of the texts of an answer, of which errors are made. */
+  #hidden(v: unknown): unknown {
+    if (typeof v === "string") return this.#hide(v);
+    if (Array.isArray(v)) return v.map((x) => this.#hidden(x));
+    const members = membersOf(v);
+    return members ? Object.fromEntries(Object.entries(members).map(([k, x]) => [k, this.#hidden(x)])) : v;
+  }
+
   /** Sends a request, and again where that is safe and may help. Returns the successful answer. */
   async #do(call: Call): Promise<Answer> {
     const body = call.body === undefined ? null : JSON.stringify(call.body);
@@ -150,7 +158,7 @@ export class Client {
   #refusal(response: Response, data: Uint8Array): WritError & { after: number } {
     let doc: unknown;
     try {
-      doc = strictJSON(this.#hide(new TextDecoder().decode(data)));
+      doc = this.#hidden(strictJSON(this.#hide(new TextDecoder().decode(data))));
     } catch {
       doc = undefined;
     }
@@ -169,7 +177,7 @@ export class Client {
 
   #parse(body: Uint8Array): unknown {
     try {
-      return strictJSON(body);
+      return this.#hidden(strictJSON(body));
     } catch {
       throw new AnswerError("the answer is not JSON that can be read in one way");
     }

@@ -65,10 +65,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Failure:
-    """Says that there is no answer. If ``sent``, the server may have got the request."""
+    """Says that there is no answer. If ``sent``, the server may have got the request. ``final`` ends the repetitions."""
 
     text: str
     sent: bool
+    final: bool = False
 
 
 Flow = Generator[Send | Sleep, Reply | Failure | None, T]
@@ -161,6 +162,7 @@ class Flows:
             else:
                 assert isinstance(got, Failure)
                 error, sent = NoDecision(self.hide(got.text)), sent or got.sent
+                after = None if got.final else 0.0
             if after is None or not repeats or attempt == ATTEMPTS:
                 break
             wait = max(after, pause / 2 + random.random() * pause)
@@ -170,10 +172,24 @@ class Flows:
             pause *= 2
         raise error
 
+    def read(self, body: bytes) -> Any:
+        """Reads the JSON of an answer, without the API key: a server may have echoed it, and errors are logged."""
+        try:
+            return self._hidden(json_of(body))
+        except RecursionError as e:
+            raise AnswerError("the answer is nested too deeply") from e
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, list):
+            return [self._hidden(v) for v in value]
+        return {k: self._hidden(v) for k, v in value.items()} if isinstance(value, dict) else value
+
     def problem(self, reply: Reply) -> tuple[WritError, float | None]:
         """Returns the problem of a reply, and how long to wait before a repetition that may help."""
         try:
-            body = json_of(self.hide(reply.body.decode("utf-8", "replace")).encode())
+            body = self.read(self.hide(reply.body.decode("utf-8", "replace")).encode())
         except AnswerError:
             body = None
         problem = problem_of(reply.status, body, self.hide(reply.headers.get("location", "")))
@@ -189,7 +205,7 @@ class Flows:
         answer = yield from self.do(method, path, body, repeats=repeats, patience=patience)
         if answer.status == 204:
             return {}
-        doc = json_of(answer.body)
+        doc = self.read(answer.body)
         if not isinstance(doc, dict):
             raise AnswerError("the answer is not an object")
         return doc
@@ -208,7 +224,7 @@ class Flows:
         if answer.status != 200:
             raise AnswerError(f"its status is {answer.status}")
         try:
-            decision = decision_of(json_of(answer.body), intent, time.time(), answer.replayed)
+            decision = decision_of(self.read(answer.body), intent, time.time(), answer.replayed)
         except WritError as e:
             raise type(e)(self.hide(str(e))) from None
         self._verify_trusted(decision.receipt)
@@ -233,7 +249,7 @@ class Flows:
             body["session_id"] = whole[0].session_id
         body["intents"] = [i.to_json() for i in whole]
         answer = yield from self.do("POST", "/v1/policy/evaluate/batch", body, repeats=True)
-        doc = json_of(answer.body)
+        doc = self.read(answer.body)
         results = doc.get("results") if isinstance(doc, dict) else None
         if answer.status != 200 or not isinstance(results, list) or len(results) != len(whole):
             raise AnswerError("it has not one result for each intent")

@@ -39,7 +39,7 @@ class Http:
                     async for chunk in response.aiter_raw():
                         body += chunk
                         if len(body) > MAX_ANSWER:
-                            return Reply(599, {}, b"")  # a problem that is not repeated
+                            return Failure(f"the answer is longer than {MAX_ANSWER} bytes", sent=True, final=True)
                     headers = {k.lower(): v for k, v in response.headers.items()}
                     return Reply(response.status_code, headers, bytes(body))
         except TimeoutError:
