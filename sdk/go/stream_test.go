@@ -63,6 +63,7 @@ func TestConformance_Streams(t *testing.T) {
 					got = append(got, e)
 				}
 			}
+			server.Close() // its handlers have returned
 			if !reflect.DeepEqual(resumed, c.Want.LastEventIDs) {
 				t.Errorf("Last-Event-ID of the requests = %q, want %q", resumed, c.Want.LastEventIDs)
 			}
