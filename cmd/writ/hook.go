@@ -59,13 +59,15 @@ type hookFlags struct {
 
 	SessionTTL     time.Duration `name:"session-ttl" placeholder:"12h" help:"Open a writ session of this length for each session of the harness, in which its calls are decided. The key needs sessions:write, too."`
 	SessionActions []string      `placeholder:"TYPE,…" help:"The types of actions that such a session allows, such as shell.exec,file.**. The default is all."`
+
+	Sources bool `env:"-" help:"State where the arguments of calls come from. Claude Code and Codex tell their hooks the user's words and what tools returned: they are kept in --state until the session ends, for a day at most."`
 }
 
 // hook returns the hook of a harness with these settings.
 func (f hookFlags) hook(harness string) hook.Hook {
 	h := hook.Hook{
 		Harness: toolcall.Harness(harness), Settings: f.settings(), Held: f.Held, AutoApprove: f.AutoApprove,
-		SessionActions: f.SessionActions,
+		SessionActions: f.SessionActions, Sources: f.Sources,
 	}
 	h.SessionTTL = f.SessionTTL
 	return h
@@ -74,6 +76,7 @@ func (f hookFlags) hook(harness string) hook.Hook {
 type hookRunCmd struct {
 	hookFlags `embed:""`
 	Record    bool `env:"-" xor:"use" help:"Record a call that was made, instead of deciding one."`
+	Keep      bool `env:"-" xor:"use" help:"Keep the user's words, or what a call returned, for --sources, instead of deciding a call."`
 	End       bool `env:"-" xor:"use" help:"Close the writ session of a harness's session that has ended, instead of deciding a call."`
 }
 
@@ -81,6 +84,8 @@ func (c *hookRunCmd) use() hook.Use {
 	switch {
 	case c.Record:
 		return hook.Record
+	case c.Keep:
+		return hook.Keep
 	case c.End:
 		return hook.End
 	}

@@ -57,14 +57,14 @@ func (s *sources) state(req mcp.Request, call *toolcall.Call) error {
 	}
 	p := s.of(req.GetSession())
 	if p == nil {
-		return plug.StateSources(new(writ.Provenance), true, call)
+		return plug.StateSources(new(writ.Provenance), call, writ.SourceModel)
 	}
 	if s.words {
 		for _, text := range wordsIn(req.GetParams().GetMeta()[wordsMeta]) {
 			p.User(text)
 		}
 	}
-	return plug.StateSources(p, false, call)
+	return plug.StateSources(p, call)
 }
 
 // wordsIn returns the texts of a text or of a list of texts.

@@ -50,6 +50,7 @@ func (h *Hook) may(own writ.Credential, use Use) error {
 	switch {
 	case use == Record:
 		need = []string{"actions:record"}
+	case use == Keep:
 	case use == End:
 		need = []string{"sessions:write"}
 	case h.SessionTTL > 0:
@@ -144,7 +145,7 @@ func (i Installation) installed(entries []json.RawMessage) (string, error) {
 	for _, e := range entries {
 		for _, command := range commandsOf(e) {
 			if !i.isWrit(command) || strings.Contains(command, string(Record)) ||
-				strings.Contains(command, string(End)) {
+				strings.Contains(command, string(End)) || strings.Contains(command, string(Keep)) {
 				continue
 			}
 			switch {

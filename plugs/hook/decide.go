@@ -17,12 +17,17 @@ func (h *Hook) decide(ctx context.Context, data []byte) (answer, error) {
 	if name := h.protected(call); name != "" {
 		return denied("the call is about " + name + ", on which this hook rests"), nil
 	}
-	in := writ.Intent{IntentID: call.IntentID(), PolicyID: h.PolicyID, AgentID: h.AgentID}
-	intents, err := h.plug.Mapping.Intents(call, in)
+	st, err := openState(h.State, h.now())
 	if err != nil {
 		return answer{}, err
 	}
-	st, err := openState(h.State, h.now())
+	if h.Sources {
+		if err := h.stateSources(st, &call); err != nil {
+			return answer{}, err
+		}
+	}
+	in := writ.Intent{IntentID: call.IntentID(), PolicyID: h.PolicyID, AgentID: h.AgentID}
+	intents, err := h.plug.Mapping.Intents(call, in)
 	if err != nil {
 		return answer{}, err
 	}

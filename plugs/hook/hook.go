@@ -28,6 +28,9 @@ type Hook struct {
 	AutoApprove bool   // an allow spares the user the harness's own question
 	// SessionActions narrows writ sessions to these types of actions, if it is not empty.
 	SessionActions []string
+	// Sources states where the arguments of calls come from. The user's words and what tools returned are kept in
+	// the state until the session ends.
+	Sources bool
 
 	plug *plug.Plug
 	now  func() time.Time
@@ -56,7 +59,8 @@ type Use string
 const (
 	Decide Use = ""         // a call that is about to be made is decided
 	Record Use = "--record" // a call that was made is recorded
-	End    Use = "--end"    // the writ session of a harness's session is closed
+	End    Use = "--end"    // the writ session of a harness's session is closed, and its sources are erased
+	Keep   Use = "--keep"   // the user's words, or what a call returned, are kept
 )
 
 // Run reads what the harness says, does what the process is for, and returns its exit code.
@@ -111,10 +115,19 @@ func (h Hook) answer(ctx context.Context, use Use, in io.Reader) answer {
 	}
 	var a answer
 	switch use {
+	case Keep:
+		a, err = h.keep(data)
 	case Record:
-		a, err = h.record(ctx, data)
+		if h.Sources {
+			_, err = h.keep(data)
+		}
+		if err == nil {
+			a, err = h.record(ctx, data)
+		}
 	case End:
-		a, err = h.end(ctx, data)
+		if err = h.forget(data); err == nil {
+			a, err = h.end(ctx, data)
+		}
 	default:
 		a, err = h.decide(ctx, data)
 	}
@@ -136,6 +149,8 @@ func (h Hook) Check() error {
 		return errors.New("--held=defer: only Claude Code defers a call: want deny, ask or wait")
 	case h.AutoApprove && h.Harness != toolcall.Claude:
 		return errors.New("--auto-approve: only Claude Code has it")
+	case h.Sources && toolcall.Prompt(h.Harness) == "":
+		return errors.New("--sources: only Claude Code and Codex tell a hook the user's words")
 	case len(h.SessionActions) > 0 && h.SessionTTL == 0:
 		return errors.New("--session-actions wants --session-ttl, such as 12h")
 	}

@@ -77,6 +77,9 @@ func (i Installation) command(use Use) string {
 	flag("--verify-keys", h.Keys)
 	flag("--ca", h.CA)
 	flag("--timeout", h.Timeout.String())
+	if h.Sources {
+		words = append(words, "--sources")
+	}
 	if use != Decide {
 		return quoted(append(words, string(use)))
 	}
@@ -142,7 +145,7 @@ func (i Installation) entry(event string, use Use) any {
 	if use == Decide {
 		one["onFailure"] = "block"
 	}
-	if use == End {
+	if use == End || event == toolcall.Prompt(i.Hook.Harness) {
 		return member{"hooks": []any{one}}
 	}
 	return member{"matcher": "*", "hooks": []any{one}}
@@ -158,17 +161,23 @@ var installedAfter = map[toolcall.Harness][]string{
 // open, so that the call is in it when the harness is resumed.
 func (i Installation) events() iter.Seq2[string, Use] {
 	return func(yield func(string, Use) bool) {
-		var recorded, ended []string
-		if i.Record {
-			recorded = installedAfter[i.Hook.Harness]
+		var recorded, kept, ended []string
+		if i.Hook.Sources {
+			kept = []string{toolcall.Prompt(i.Hook.Harness)}
 		}
-		if i.Hook.SessionTTL > 0 && i.Hook.Held != HeldDefer {
+		switch after := installedAfter[i.Hook.Harness]; {
+		case i.Record:
+			recorded = after
+		case i.Hook.Sources:
+			kept = append(kept, after...)
+		}
+		if (i.Hook.SessionTTL > 0 || i.Hook.Sources) && i.Hook.Held != HeldDefer {
 			ended = []string{toolcall.End(i.Hook.Harness)}
 		}
 		for _, of := range []struct {
 			use    Use
 			events []string
-		}{{Decide, toolcall.Before(i.Hook.Harness)}, {Record, recorded}, {End, ended}} {
+		}{{Decide, toolcall.Before(i.Hook.Harness)}, {Record, recorded}, {Keep, kept}, {End, ended}} {
 			for _, event := range of.events {
 				if !yield(event, of.use) {
 					return

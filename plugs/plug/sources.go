@@ -2,6 +2,8 @@ package plug
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -25,8 +27,8 @@ func readSources(n *yaml.Node) (*Sources, error) {
 // Provenance returns one that knows these fields.
 func (s *Sources) Provenance() *writ.Provenance { return &writ.Provenance{Records: *s} }
 
-// StateSources states where the arguments of a call come from. If not all was seen, what stands nowhere is unknown.
-func StateSources(p *writ.Provenance, partly bool, call *toolcall.Call) error {
+// StateSources states where the arguments of a call come from. Those of the lost sources are unknown.
+func StateSources(p *writ.Provenance, call *toolcall.Call, lost ...writ.Source) error {
 	args := make(map[string]any, len(call.Args))
 	for name, v := range call.Args {
 		args[name] = v
@@ -35,11 +37,31 @@ func StateSources(p *writ.Provenance, partly bool, call *toolcall.Call) error {
 	if err != nil {
 		return err
 	}
-	if partly {
-		for name, said := range facts {
-			facts[name] = strings.ReplaceAll(said, string(writ.SourceModel), string(writ.SourceUnknown))
+	for name, said := range facts {
+		sources := strings.Split(said, ",")
+		for i, source := range sources {
+			if slices.Contains(lost, writ.Source(source)) {
+				sources[i] = string(writ.SourceUnknown)
+			}
 		}
+		facts[name] = strings.Join(sources, ",")
 	}
 	call.Sources = facts
 	return nil
+}
+
+// Place returns the resource of a call that is about one, if an argument names it. What such a call returns is from
+// there. A shell's output is from anywhere.
+func Place(call toolcall.Call, intents []writ.Intent) string {
+	if len(intents) != 1 || call.ActionType() == toolcall.ShellExec {
+		return ""
+	}
+	place := intents[0].Resource
+	if files, err := call.Files(); err == nil && slices.Contains(files, place) {
+		return place
+	}
+	if slices.Contains(slices.Collect(maps.Values(call.Texts())), place) {
+		return place
+	}
+	return ""
 }

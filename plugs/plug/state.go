@@ -22,6 +22,7 @@ import (
 //	taken-KEY-RANDOM  a held call that a process redeems
 //	call-ID           of a hook: when a call was sent, and how it was decided
 //	session-ID        of a hook: the writ session of a harness's session. It is a day old a day after its end
+//	sources-ID-NAME   of a hook: the user's words and what tools returned in a harness's session
 //	swept             when files older than a day were last removed
 //
 // KEY is [Plug.Key].
@@ -78,7 +79,7 @@ func (st State) sweep(now time.Time) error {
 
 // ours reports whether a file is one of a plug's.
 func ours(name string) bool {
-	for _, prefix := range []string{"held-", "taken-", "call-", "session-", newFile} {
+	for _, prefix := range []string{"held-", "taken-", "call-", "session-", "sources-", newFile} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
