@@ -265,3 +265,28 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestInstallation_Sources holds in which events an installed hook hears of the user's words and of results.
+func TestInstallation_Sources(t *testing.T) {
+	for _, harness := range []toolcall.Harness{toolcall.Claude, toolcall.Codex} {
+		for _, record := range []bool{true, false} {
+			i := installation(t, harness)
+			i.Record, i.Hook.Sources = record, true
+			text, err := i.Managed()
+			must(t, err)
+			results := "--keep"
+			if record {
+				results = "--record"
+			}
+			for _, event := range []struct{ name, use string }{
+				{"UserPromptSubmit", "--keep"}, {"PostToolUse", results}, {"SessionEnd", "--end"},
+			} {
+				_, at, ok := strings.Cut(text, event.name)
+				_, at, _ = strings.Cut(at, "--timeout=1s ")
+				if !ok || !strings.HasPrefix(at, "--sources "+event.use) {
+					t.Errorf("%s, record %t: %s: %q, want --sources %s", harness, record, event.name, at, event.use)
+				}
+			}
+		}
+	}
+}
