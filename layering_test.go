@@ -48,7 +48,7 @@ var sole = map[string][]string{
 	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 	"github.com/lestrrat-go/jwx":       {"writ/api/operator"},
 	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
-	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/plugs/plug"},
+	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/cmd/writ", "writ/plugs/plug"},
 	"github.com/fsnotify/":             {"writ/authoring/suite"},
 	"github.com/stripe/":               {"writ/api/billing"},
 	"github.com/standard-webhooks/":    {"writ/api/webhook"},

@@ -38,6 +38,7 @@ type cli struct {
 	Demo             demoCmd             `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
 	Eval             evalCmd             `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
 	Check            checkCmd            `cmd:"" help:"Validate files of policies, rules, intents and suites, and warn of what they may not mean."`
+	Config           configCmd           `cmd:"" help:"Check files of the server's settings."`
 	Schema           schemaCmd           `cmd:"" help:"Print the JSON Schema of policies, rules, intents or suites."`
 	Test             testCmd             `cmd:"" help:"Run suites of tests of policies and rules."`
 	SuiteFromHistory suiteFromHistoryCmd `cmd:"" help:"Print suites of an organization's last decisions."`

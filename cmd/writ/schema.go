@@ -10,7 +10,7 @@ import (
 )
 
 type schemaCmd struct {
-	Kind  string `arg:"" enum:"policy,rule,rules,list,intent,suite,rego-capabilities,rego-input" help:"What the documents are: policy, rule, rules (an array of them), list, intent or suite; or what opa check reads: rego-capabilities, rego-input."`
+	Kind  string `arg:"" enum:"policy,rule,rules,list,intent,suite,config,rego-capabilities,rego-input" help:"What the documents are: policy, rule, rules (an array of them), list, intent or suite; config, the settings of writ serve; or what opa check reads: rego-capabilities, rego-input."`
 	Tests bool   `help:"With rego-capabilities: print those of test files."`
 }
 
@@ -41,7 +41,10 @@ func (c *schemaCmd) Validate() error {
 
 func (c *schemaCmd) Run(_ context.Context, s streams) error {
 	text, err := schema.JSON(c.Kind)
-	if slices.Contains(schema.RegoKinds, c.Kind) {
+	switch {
+	case c.Kind == "config":
+		text, err = configSchema()
+	case slices.Contains(schema.RegoKinds, c.Kind):
 		text, err = schema.Rego(c.Kind, c.Tests)
 	}
 	if err != nil {

@@ -20,6 +20,8 @@ type serveCmd struct {
 	Data           datadir.Dir `default:"./data" help:"Data directory."`
 	AcceptRollback *uint64     `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
 
+	Config configFlag `placeholder:"FILE" help:"YAML file of settings by the names of these flags, such as addr: 127.0.0.1:3820. A flag goes before a variable, and a variable before the file."`
+
 	TLS tlsFlags `embed:""`
 
 	Demo bool `help:"Decide the example intents first, in the organization demo, then serve."`

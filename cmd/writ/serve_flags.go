@@ -28,14 +28,7 @@ func (m ackMode) behind() int {
 // defaultServe returns the command with the default of every flag. It ignores the environment.
 func defaultServe() (*serveCmd, error) {
 	c := &serveCmd{}
-	if err := kong.ApplyDefaults(c, kong.PostBuild(func(k *kong.Kong) error {
-		for _, flags := range k.Model.AllFlags(false) {
-			for _, f := range flags {
-				f.Tag.Envs = nil
-			}
-		}
-		return nil
-	})); err != nil {
+	if err := kong.ApplyDefaults(c, kong.PostBuild(withoutVariables)); err != nil {
 		return nil, fmt.Errorf("reading the defaults: %w", err)
 	}
 	return c, nil
