@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/authoring/lint"
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
@@ -35,7 +36,9 @@ func checkLibrary(r *request, in *libraryBody) error {
 func (s *Server) putLibrary(r *request, in *libraryBody) error {
 	var l *engine.Library
 	var created bool
+	var warnings []lint.Warning
 	err := s.changeLibraries(r, func(c *libraryChange) (err error) {
+		warnings = c.warnings
 		l, created, err = s.docs.PutLibrary(r.ctx, r.who.org, r.param, in.Modules, r.stamp(), c.check)
 		return err
 	}, s.checkLibraries)
@@ -45,7 +48,7 @@ func (s *Server) putLibrary(r *request, in *libraryBody) error {
 	if err != nil {
 		return fmt.Errorf("storing a library: %w", err)
 	}
-	return r.answerPut(l, created)
+	return r.answerPut(warnedLibrary{l, warnings}, created)
 }
 
 // deleteLibrary removes a library. It refuses if a rule or another library imports the library.
@@ -70,6 +73,14 @@ type libraryChange struct {
 	rules     []engine.Rule
 	// seen identifies libraries and rules. checked is the value of seen that passed.
 	seen, checked [sha256.Size]byte
+	// warnings has the warnings about the rules that import the library.
+	warnings []lint.Warning
+}
+
+// warnedLibrary is a library with the warnings about the rules that import it.
+type warnedLibrary struct {
+	*engine.Library
+	Warnings []lint.Warning `json:"warnings,omitzero"`
 }
 
 // check is a [registry.LibraryCheck]. All other writes wait for it, so it only compares.
@@ -137,6 +148,7 @@ func (s *Server) checkLibraries(r *request, c *libraryChange) error {
 	}
 	o.Libraries = libraries
 	next := compiledAll(r, c.rules, o)
+	c.warnings = nil
 	wrong := make(map[string]error)
 	for _, b := range next.Broken() {
 		wrong[b.RuleID] = b.Err
@@ -149,7 +161,12 @@ func (s *Server) checkLibraries(r *request, c *libraryChange) error {
 		if err := rule.Review().Refused; err != nil {
 			wrong[rule.Rule().ID] = err
 		}
+		for _, w := range lint.Rule(rule) {
+			w.Field, w.Message = "modules", c.title(rule.Rule().ID)+": "+w.Message
+			c.warnings = append(c.warnings, w)
+		}
 	}
+	c.warnings = c.warnings[:min(len(c.warnings), usersNamed)]
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -200,7 +217,7 @@ func (c *libraryChange) title(ruleID string) string {
 	return "the rule " + ruleID
 }
 
-// usersNamed bounds how many users of a library an answer names.
+// usersNamed bounds how many users of a library, and how many warnings about them, an answer has.
 const usersNamed = 10
 
 // checkUnused refuses to delete a library that rules or other libraries import.

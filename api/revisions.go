@@ -27,10 +27,17 @@ func revisedOf[T any](
 	return func(r *request) error {
 		from := read
 		if n := r.query.revision(); n > 0 {
-			from = func(ctx context.Context, org, id string) (*T, error) { return at(ctx, org, id, n) }
+			from = revisionOf(n, at)
 		}
 		return documentOf(resource, from, changed)(r)
 	}
+}
+
+// revisionOf returns the function that reads a revision of a document.
+func revisionOf[T any](
+	n int64, at func(ctx context.Context, org, id string, revision int64) (*T, error),
+) func(ctx context.Context, org, id string) (*T, error) {
+	return func(ctx context.Context, org, id string) (*T, error) { return at(ctx, org, id, n) }
 }
 
 // revision takes the number of a revision. It returns 0 if there is no such parameter.

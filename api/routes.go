@@ -71,7 +71,7 @@ func (s *Server) routes() []route {
 		on("GET /v1/policies/:policyId", scopePolicyRead, s.policyVersions),
 
 		on("GET /v1/rules", scopeRulesRead, s.listRules),
-		on("GET /v1/rules/:ruleId", scopeRulesRead, revisedOf("rule", s.docs.Rule, s.docs.RuleAt, changedRule)),
+		on("GET /v1/rules/:ruleId", scopeRulesRead, s.readRule),
 		on("GET /v1/rules/:ruleId/revisions", scopeRulesRead,
 			revisionsOf("rule", s.docs.RuleRevisions, asStored[*engine.Rule])),
 		on("POST /v1/rules", scopeRulesWrite, withDecoder(decoding(s.checkNewRule), s.createRule), stored),

@@ -42,7 +42,8 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 		r.slot.Pause() // the handler waits for the store
 		switch err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, uses); {
 		case err == nil:
-			return r.created(rule)
+			r.slot.Resume()
+			return r.created(s.warned(r, rule))
 		case !libraryMoved(err) || r.ctx.Err() != nil:
 			return fmt.Errorf("storing a rule: %w", missingList(err))
 		}
@@ -119,7 +120,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 		}, uses)
 		switch {
 		case err == nil:
-			return r.ok(rule)
+			return r.ok(s.warned(r, rule))
 		case libraryMoved(err) && r.ctx.Err() == nil:
 			checked = engine.Rule{}
 			continue
@@ -161,6 +162,7 @@ func (s *Server) deleteRule(r *request) error {
 
 // listRules returns a plain array in evaluation order.
 func (s *Server) listRules(r *request) error {
+	warnings := r.query.warnings()
 	page, err := r.onlyPage()
 	if err != nil {
 		return err
@@ -172,6 +174,9 @@ func (s *Server) listRules(r *request) error {
 	rules, next, err := pageOfRules(rules, page)
 	if err != nil {
 		return err
+	}
+	if warnings {
+		return s.listWarned(r, rules, next)
 	}
 	return r.part(rules, next)
 }

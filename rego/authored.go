@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -87,9 +88,11 @@ func (l *Libraries) Compile(source string) (engine.RegoCondition, error) {
 	}
 	p.functions = newMeters(c, l.imports(imports), module).functions
 	size := compiledOverhead + compiledPerByte*len(source)
-	return &sandboxed{source: source, ref: ref, question: p, lists: lists, documents: documents, size: size,
+	compiled := &sandboxed{source: source, ref: ref, question: p, lists: lists, documents: documents, size: size,
 		items: items, reads: reads,
-		from: l, libraries: l.withUses(imports), messages: messages, reason: reason}, nil
+		from: l, libraries: l.withUses(imports), messages: messages, reason: reason}
+	compiled.reviewed = sync.OnceValue(compiled.review)
+	return compiled, nil
 }
 
 // packageClause matches the start of a module. The body of a rule cannot start with a package
@@ -156,6 +159,8 @@ type sandboxed struct {
 	// messages has the rules of its set of messages. reason is the type of the messages.
 	messages []messageRule
 	reason   types.Type
+	// reviewed returns what review returned the first time: a review compiles the source again.
+	reviewed func() condition.Review
 }
 
 // Match implements [engine.RegoCondition].

@@ -13,7 +13,9 @@ import (
 // Review implements [engine.RegoCondition]. To find references and calls, it follows variables,
 // imports and the module's rules. It recognizes three forms of negation: `not`, `!=` and the value
 // false. It does not follow the arguments of the module's functions.
-func (c *sandboxed) Review() condition.Review {
+func (c *sandboxed) Review() condition.Review { return c.reviewed() }
+
+func (c *sandboxed) review() condition.Review {
 	m, err := parseCondition(c.source)
 	if err != nil {
 		return condition.Review{} // cannot happen: the source has compiled

@@ -148,7 +148,7 @@ func TestReview_IsLinearInNames(t *testing.T) {
 		source.WriteString("x" + string(i) + " := concat(\"\", [" + strings.TrimSuffix(strings.Repeat(previous+", ", 2), ", ") + "])\n")
 	}
 	c := &sandboxed{source: source.String() + `xz != "a"`}
-	if got := c.Review(); !got.ExceptsResource {
+	if got := c.review(); !got.ExceptsResource {
 		t.Error("ExceptsResource = false, want true through 26 names")
 	}
 }

@@ -17,6 +17,13 @@ type rule struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
 
+	Warnings []struct {
+		Field   string `json:"field"`
+		Rule    string `json:"rule"`
+		Message string `json:"message"`
+		Instead string `json:"instead"`
+	} `json:"warnings"`
+
 	Decided int64 `json:"-"` // in seven days
 }
 
@@ -62,7 +69,7 @@ func (v *visit) rules() error {
 		LeftOutCount bool
 	}{}
 	var err error
-	body.Rules, _, err = all[*rule](v, under("rules"), url.Values{})
+	body.Rules, _, err = all[*rule](v, under("rules"), url.Values{"warnings": {"true"}})
 	if body.Lacks, err = lacks(err); err != nil {
 		return err
 	}

@@ -33,6 +33,22 @@ func Rules(rules []*engine.CompiledRule) []Warning {
 	return slices.Concat(l.found...)
 }
 
+// Rule returns the warnings about a rule that hold whatever other rules there are, without the prefix
+// "rules[0]." in their fields.
+func Rule(r *engine.CompiledRule) []Warning {
+	l := newLinter([]*engine.CompiledRule{r})
+	l.alone = true
+	l.itself(0, r)
+	for _, r := range l.deciding {
+		l.shadow(r)
+	}
+	for i := range l.found[0] {
+		w := &l.found[0][i]
+		w.Field = strings.TrimPrefix(w.Field, at("rules", 0)+".")
+	}
+	return l.found[0]
+}
+
 // Lists returns a warning for each rule that uses a list whose name is not in names. The service
 // refuses such a rule if the organization has no such list.
 func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
@@ -65,6 +81,8 @@ type linter struct {
 	deciding []*active
 	index    proof.Index[*active]
 	seen     seen
+	// alone says that the other rules are not known.
+	alone bool
 }
 
 type active struct {
@@ -135,7 +153,9 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 	if r.Outcome() == engine.Allow {
 		l.callerLifts(i, review)
 	} else {
-		l.unguarded(i, r, review)
+		if !l.alone { // another rule can say what absence means
+			l.unguarded(i, r, review)
+		}
 		if review.ExceptsResource {
 			l.add(i, "condition", exceptsResource,
 				"excepts a resource by a negated comparison, and is asked once for each reading of the resource: "+
