@@ -66,7 +66,11 @@ func (s *Server) streamAuthorizations(r *request) error {
 	}
 	of.narrow(&f)
 	b.named = of != nil || len(f.AgentIDs) > 0
-	b.viewer.Select(func(row *storage.Record) bool { return f.Selects(row) && of.has(row) })
+	alike := "" // what a bound key sees depends on the key
+	if of == nil {
+		alike = fmt.Sprintf("%+v", f)
+	}
+	b.viewer.Select(alike, func(row *storage.Record) bool { return f.Selects(row) && of.has(row) })
 	return r.ok(b)
 }
 
@@ -253,13 +257,15 @@ func (b *streamBody) comment() {
 }
 
 func (b *streamBody) event(e *stream.Event) error {
-	var doc any = e.Row
 	b.buf = append(append(append(b.buf, "id: "...), e.ID...), '\n')
+	var data []byte
+	var err error
 	if e.Skipped != nil {
-		doc = e.Skipped
 		b.buf = append(b.buf, "event: skipped\n"...)
+		data, err = json.Marshal(e.Skipped)
+	} else {
+		data, err = e.Row.JSON()
 	}
-	data, err := json.Marshal(doc, json.FormatNilSliceAsNull(false))
 	if err != nil {
 		return fmt.Errorf("encoding an event: %w", err)
 	}

@@ -14,8 +14,9 @@ import (
 	"writ/storage/receipt"
 )
 
-// every is the time between two looks at the chains.
-const every = 250 * time.Millisecond
+// every is the time between two looks at the chains. With a longer one the rows of more decisions are read
+// at once, and decisions wait for a processor meanwhile.
+const every = 100 * time.Millisecond
 
 // History has the rows. It is a part of [storage.Log].
 type History interface {
@@ -104,9 +105,9 @@ func (h *Hub) pass(ctx context.Context) error {
 			}
 			err := h.cfg.History.Rows(ctx, storage.RowQuery{Chain: tip.ID, From: a.at[tip.ID].Heads + 1, Org: org},
 				func(head storage.HeadRows) error {
-					now := h.cfg.Now()
+					rows, now := newHeadRows(&head), h.cfg.Now()
 					for v := range a.has {
-						v.head(tip.ID, &head, now)
+						v.head(tip.ID, rows, now)
 					}
 					a.at[tip.ID] = At{Heads: head.Seq}
 					return nil

@@ -26,7 +26,7 @@ const (
 // Event is a row, or the number of rows that were skipped.
 type Event struct {
 	ID      string // the place after the event
-	Row     *storage.Record
+	Row     *Row
 	Skipped *Skipped // nil if the event is a row
 }
 
@@ -42,7 +42,8 @@ type Viewer struct {
 	hub     *Hub
 	org     string
 	selects func(*storage.Record) bool
-	missed  Place // all rows up to here become events
+	alike   string // viewers with the same text select the same rows, unless it is empty
+	missed  Place  // all rows up to here become events
 	live    bool
 	renamed atomic.Bool
 	wake    chan struct{}
@@ -56,8 +57,12 @@ type Viewer struct {
 	in     int       // how many rows have become events in it
 }
 
-// Select sets which rows v sees. It must be called once, before Events.
-func (v *Viewer) Select(selects func(*storage.Record) bool) { v.selects = selects }
+// Select sets which rows v sees. It must be called once, before CatchUp. Viewers of an organization with the
+// same alike select the same rows, so that selects is called for one of them. It is empty if others may
+// select other rows.
+func (v *Viewer) Select(alike string, selects func(*storage.Record) bool) {
+	v.alike, v.selects = alike, selects
+}
 
 // Renamed reports whether names of the organization's agents may have changed since v was opened.
 func (v *Viewer) Renamed() bool { return v.renamed.Load() }
@@ -119,7 +124,7 @@ func (v *Viewer) CatchUp(ctx context.Context) (live bool, err error) {
 		}
 		err := v.hub.cfg.History.Rows(ctx, storage.RowQuery{Chain: tip.ID, From: from, Org: v.org},
 			func(head storage.HeadRows) error {
-				v.head(tip.ID, &head, v.hub.cfg.Now())
+				v.head(tip.ID, newHeadRows(&head), v.hub.cfg.Now())
 				if heads++; heads >= partHeads || v.waiting() >= partRows {
 					return full
 				}
@@ -143,7 +148,7 @@ func (v *Viewer) waiting() int {
 }
 
 // head adds the rows of a head. Heads of a chain come in their order, and may come twice.
-func (v *Viewer) head(chain [16]byte, head *storage.HeadRows, now time.Time) {
+func (v *Viewer) head(chain [16]byte, head *headRows, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	at := v.at[chain]
@@ -154,23 +159,16 @@ func (v *Viewer) head(chain [16]byte, head *storage.HeadRows, now time.Time) {
 		at.Leaves = 0
 	}
 	missed := !v.missed[chain].before(head.Seq)
-	for _, r := range head.Records {
-		if !v.selects(r) {
+	rows := head.selected(v)
+	for n, r := range rows {
+		if at.Leaves > 0 && leafOf(r.Record) < at.Leaves {
 			continue
 		}
-		index, known := uint64(0), at.Leaves > 0
-		if known {
-			if index = leafOf(r); index < at.Leaves {
-				continue
-			}
+		if !missed && !v.hasRoom(now) { // nor is there for the rest
+			v.skip(len(rows)-n, earliest(rows[n:]))
+			break
 		}
-		if !missed && !v.hasRoom(now) {
-			v.skip(1, r.DecidedAt)
-			continue
-		}
-		if !known {
-			index = leafOf(r)
-		}
+		index := leafOf(r.Record)
 		v.at[chain] = At{head.Seq - 1, index}
 		v.tellSkipped()
 		v.at[chain] = At{head.Seq - 1, index + 1}
@@ -198,8 +196,9 @@ func leafOf(r *storage.Record) uint64 {
 
 // hasRoom reports whether another row may become an event, and counts it.
 func (v *Viewer) hasRoom(now time.Time) bool {
-	if d := now.Sub(v.second); d < 0 || d >= time.Second {
-		v.second, v.in = now, 0
+	// The seconds of all viewers begin together. So they have the same rows, which are encoded once.
+	if second := now.Truncate(time.Second); !second.Equal(v.second) {
+		v.second, v.in = second, 0
 	}
 	if v.in >= PerSecond || len(v.events) >= queueRows {
 		return false

@@ -16,7 +16,7 @@ func (s *Store) Followed(ctx context.Context) ([]receipt.Chain, error) {
 }
 
 // Rows implements storage.Log.
-func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) error {
+func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) (err error) {
 	tip, err := s.Tip(ctx)
 	if err != nil || q.Chain != tip.ID {
 		return err
@@ -27,11 +27,16 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 	if q.From > durable {
 		return nil
 	}
+	var lookups lookups
+	defer func() { err = errors.Join(err, lookups.close()) }()
 	return s.index.Scan(ctx, headKey(q.From), headKey(durable+1), func(k, v []byte) (bool, error) {
 		rows := storage.HeadRows{Seq: headSeq(k)}
 		at, err := parseLocation(v)
+		if err == nil && !q.Bare {
+			err = lookups.renew(s.index)
+		}
 		if err == nil {
-			err = s.rowsOf(at.frame, &q, &rows)
+			err = s.rowsOf(at.frame, &q, lookups.it, &rows)
 		}
 		if err != nil {
 			return true, &storage.BreakError{Head: rows.Seq, Err: err}
@@ -40,9 +45,40 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 	})
 }
 
-// rowsOf reads the records of a frame. Records come first in a frame. Removed items after the last
-// record count as records, because they do not say what they were.
-func (s *Store) rowsOf(number uint64, q *storage.RowQuery, rows *storage.HeadRows) error {
+// headsAtOnce is how many heads are read from one state of the index. A new state costs a sort of what
+// was committed since the last one, and copies of what is written afterwards. An old one finds settlements
+// that were moved since, and keeps deleted files.
+const headsAtOnce = 64
+
+// lookups has an iterator for the rows of some heads.
+type lookups struct {
+	it    *index.Iterator
+	heads int
+}
+
+// renew opens another iterator when it has served headsAtOnce calls.
+func (l *lookups) renew(x *index.Index) (err error) {
+	if l.heads++; l.it == nil || l.heads > headsAtOnce {
+		err = l.close()
+		l.heads = 1
+		if err == nil {
+			l.it, err = x.Iter()
+		}
+	}
+	return err
+}
+
+func (l *lookups) close() (err error) {
+	if l.it != nil {
+		err = l.it.Close()
+	}
+	l.it = nil
+	return err
+}
+
+// rowsOf reads the records of a frame, and looks them up with it. Records come first in a frame. Removed
+// items after the last record count as records, because they do not say what they were.
+func (s *Store) rowsOf(number uint64, q *storage.RowQuery, it *index.Iterator, rows *storage.HeadRows) error {
 	f, err := s.frame(number)
 	if err != nil {
 		return err
@@ -57,10 +93,6 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, rows *storage.HeadRow
 			}
 			return nil
 		})
-	}
-	it, err := s.index.Iter()
-	if err != nil {
-		return err
 	}
 	leaves, places := make([][32]byte, len(f.items)), []int(nil)
 	err = f.each(func(n int, i *item) (err error) {
@@ -93,7 +125,7 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, rows *storage.HeadRow
 			r.Receipt.Sig, err = f.signed(leaves, places[n])
 		}
 	}
-	return errors.Join(err, it.Close())
+	return err
 }
 
 // settled gives r its settlement. It reports whether the row of r is still there.
