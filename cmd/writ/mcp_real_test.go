@@ -84,6 +84,35 @@ func TestMCPReal_Servers(t *testing.T) {
 	}
 }
 
+// TestMCPReal_Passes holds that the progress of a server of npm reaches the client, and its log messages from the
+// level that the client has set.
+func TestMCPReal_Passes(t *testing.T) {
+	t.Parallel()
+	g := newGatewayed(t)
+	program := installed(t, "mcp/node_modules/.bin/mcp-server-everything")
+	progress, logged := make(chan float64, 100), make(chan string, 100)
+	g.client = g.over(&mcp.CommandTransport{Command: g.gateway("--", "node", program, "stdio")}, "2025-06-18", &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
+		//nolint:staticcheck // revisions before 2026-07-28 have it
+		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { logged <- string(r.Params.Level) },
+	})
+	ctx := context.Background()
+	//nolint:staticcheck // as above
+	must(t, g.client.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "debug"}))
+	call := &mcp.CallToolParams{Name: "trigger-long-running-operation", Arguments: map[string]int{"duration": 1, "steps": 2}, Meta: mcp.Meta{}}
+	call.SetProgressToken("p")
+	if res, err := g.client.CallTool(ctx, call); err != nil || res.IsError {
+		t.Fatalf("the call: %+v, %v", res, err)
+	}
+	if got := <-progress; got != 1 {
+		t.Errorf("the first progress is %v, want 1", got)
+	}
+	if said := g.call("toggle-simulated-logging", nil); !strings.HasPrefix(said, "ok ") {
+		t.Fatalf("log messages: %s", said)
+	}
+	<-logged
+}
+
 // TestMCPReal_Clients holds what the clients of npm and PyPI hear.
 func TestMCPReal_Clients(t *testing.T) {
 	for _, of := range []string{"npm", "PyPI"} {
