@@ -26,7 +26,7 @@ func (s *Server) newAdmin() *http.Server {
 	}
 }
 
-// Admin returns the handler of the admin address: /livez, /readyz and /metrics.
+// Admin returns the handler of the admin address: /livez, /readyz, /metrics and /reload.
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
@@ -41,6 +41,9 @@ func (s *Server) Admin() http.Handler {
 		}
 		plain(w, http.StatusOK, "ok")
 	})
+	if s.cfg.Reload != nil {
+		mux.HandleFunc("POST /reload", s.reload)
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
@@ -50,6 +53,20 @@ func (s *Server) Admin() http.Handler {
 		CoalesceGather: true,
 	}))
 	return mux
+}
+
+// reload has the deployment's settings read again. A page in a browser of this host must not ask for it.
+func (s *Server) reload(w http.ResponseWriter, req *http.Request) {
+	if req.Header.Get("Origin") != "" || req.Header.Get("Sec-Fetch-Site") != "" {
+		plain(w, http.StatusForbidden, "browsers may not ask for this")
+		return
+	}
+	said, err := s.cfg.Reload()
+	if err != nil {
+		plain(w, http.StatusUnprocessableEntity, "nothing has changed: "+err.Error())
+		return
+	}
+	plain(w, http.StatusOK, said)
 }
 
 // ready returns nil if the server can take requests. Otherwise the error says why it cannot.

@@ -60,6 +60,9 @@ type Config struct {
 	// ConsoleSecret is where the key of the console's cookies comes from. Replicas must have the same.
 	// If it is empty, the cookies end with the process.
 	ConsoleSecret []byte
+	// Reload reads the settings of the deployment again, for POST /reload of the admin address. It says what has
+	// changed. If it is nil, there is no such path.
+	Reload func() (said string, err error)
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.

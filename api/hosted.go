@@ -72,7 +72,7 @@ func (s *Server) hostedConfig(r *request) error {
 	if err := r.query.done(); err != nil {
 		return err
 	}
-	free := s.decisions.Plans.ByName[engine.FreePlan]
+	free := s.decisions.Plans.All()[engine.FreePlan]
 	return r.ok(hostedConfigBody{
 		APIBaseURL:    s.cfg.Hosted.APIURL,
 		PortalBaseURL: s.cfg.Hosted.PortalURL,

@@ -41,7 +41,7 @@ func (s *Server) opsUsage(r *request) error {
 	}
 	month := storage.MonthOf(r.now)
 	body := opsUsageBody{Period: periodOf(month), Paid: paidUsage{ByPlan: make(map[string]planUsage)}}
-	for name := range s.decisions.Plans.ByName {
+	for name := range s.decisions.Plans.All() {
 		if name != engine.FreePlan {
 			body.Paid.ByPlan[name] = planUsage{}
 		}

@@ -83,7 +83,7 @@ func (s *Server) usageSummary(r *request) error {
 	}
 	body := usageBody{Plan: plan.Name, Period: periodOf(month), Meters: meters, RetentionDays: plan.RetentionDays}
 	if plan.Name == engine.FreePlan {
-		body.Upgrade = recommend(meters, plan, s.decisions.Plans.ByName)
+		body.Upgrade = recommend(meters, plan, s.decisions.Plans.All())
 	}
 	return r.ok(body)
 }

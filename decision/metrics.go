@@ -19,7 +19,8 @@ type metrics struct {
 	evaluations atomic.Uint64 // the number of evaluations; it selects those that are timed
 	condErrors  [condition.Causes]prometheus.Counter
 	byCode      map[engine.Code]prometheus.Counter // has an entry for each of engine.Codes
-	byPlan      map[string]planTicks
+	ticks       *prometheus.CounterVec
+	byPlan      atomic.Pointer[map[string]planTicks]
 	compile     *prometheus.HistogramVec
 }
 
@@ -45,7 +46,7 @@ func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
 			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
 		byCode: make(map[engine.Code]prometheus.Counter),
-		byPlan: make(map[string]planTicks),
+		ticks:  ticks,
 	}
 	reg.MustRegister(m.evaluation, m.compile, condErrors, findings, ticks)
 	for cause := range m.condErrors {
@@ -54,10 +55,17 @@ func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 	for _, code := range engine.Codes() {
 		m.byCode[code] = findings.WithLabelValues(string(code))
 	}
-	for _, plan := range plans {
-		m.byPlan[plan] = planTicks{ticks.WithLabelValues(plan, "within"), ticks.WithLabelValues(plan, "beyond")}
-	}
+	m.countPlans(plans)
 	return m
+}
+
+// countPlans counts the decisions of these plans from now on.
+func (m *metrics) countPlans(plans []string) {
+	byPlan := make(map[string]planTicks, len(plans))
+	for _, plan := range plans {
+		byPlan[plan] = planTicks{m.ticks.WithLabelValues(plan, "within"), m.ticks.WithLabelValues(plan, "beyond")}
+	}
+	m.byPlan.Store(&byPlan)
 }
 
 // compiled records how long a compilation took.
@@ -114,7 +122,7 @@ func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 			c.Inc()
 		}
 	}
-	if ticks, ok := m.byPlan[plan]; ok && out.Record.Metered() {
+	if ticks, ok := (*m.byPlan.Load())[plan]; ok && out.Record.Metered() {
 		if it.exceeded {
 			ticks.beyond.Inc()
 		} else {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"writ/engine"
@@ -20,17 +23,27 @@ const (
 
 // Plans returns the plans of organizations. It is safe for concurrent use.
 type Plans struct {
-	// ByName holds all plans of the deployment. It must not be modified.
-	ByName map[string]engine.Plan
+	byName atomic.Pointer[map[string]engine.Plan]
 
 	subs  *registry.Registry
 	cache *Cache[string, engine.Plan]
 }
 
 func newPlans(subs *registry.Registry, byName map[string]engine.Plan) *Plans {
-	p := &Plans{ByName: byName, subs: subs}
+	p := &Plans{subs: subs}
+	p.byName.Store(&byName)
 	p.cache = NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, p.Read)
 	return p
+}
+
+// All returns the plans of the deployment by name. They must not be modified.
+func (p *Plans) All() map[string]engine.Plan { return *p.byName.Load() }
+
+// SetPlans replaces the plans of the deployment. One of them must be [engine.FreePlan].
+func (s *Service) SetPlans(byName map[string]engine.Plan) {
+	s.metrics.countPlans(slices.Sorted(maps.Keys(byName)))
+	s.Plans.byName.Store(&byName)
+	s.Plans.cache.InvalidateAll()
 }
 
 // Of returns org's plan. It returns the free plan if org has no subscription, or if the
@@ -46,7 +59,8 @@ func (p *Plans) Of(ctx context.Context, turn condition.Turn, org string) (engine
 // Read is [Plans.Of] without the cache. It is for callers that ask for every organization,
 // which would otherwise evict the plans in use.
 func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
-	free := p.ByName[engine.FreePlan]
+	all := p.All()
+	free := all[engine.FreePlan]
 	sub, err := p.subs.Subscription(ctx, org)
 	if errors.Is(err, storage.ErrNotFound) {
 		return free, nil
@@ -54,7 +68,7 @@ func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, err
 	}
-	if plan, ok := p.ByName[sub.Plan]; ok {
+	if plan, ok := all[sub.Plan]; ok {
 		return plan, nil
 	}
 	return free, nil
@@ -82,7 +96,7 @@ func (p *Plans) retention(ctx context.Context, org string, at time.Time, grace t
 	}
 	var longest time.Duration
 	for _, name := range names {
-		plan, ok := p.ByName[name]
+		plan, ok := p.All()[name]
 		switch {
 		case !ok:
 			return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)

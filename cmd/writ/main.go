@@ -144,7 +144,18 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 	if err != nil {
 		return exitCode(s.err, err)
 	}
-	return exitCode(s.err, k.Run(unread))
+	return exitCode(s.err, k.Run(unread, again(func() (*serveCmd, *kong.Node, error) {
+		c := new(cli)
+		parser, err := model(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		k, err := parser.Parse(helpLast(args))
+		if err != nil {
+			return nil, nil, err //nolint:wrapcheck // it names the flag
+		}
+		return &c.Serve, k.Selected(), nil
+	})))
 }
 
 // hookAlone parses a command line of the verb hook without a model of the other verbs, which would

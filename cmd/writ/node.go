@@ -35,6 +35,8 @@ type node struct {
 	api      net.Listener
 	admin    net.Listener
 	tls      *tlsfiles.Server // nil without TLS
+	level    *slog.LevelVar   // of the log
+	reloader *reloader        // nil if the settings are not read again
 	secret   []byte           // the secret of operator tokens
 	trusted  receipt.Keys     // the keys that verify this deployment's receipts
 	made     []ownKey         // the keys that this start has made

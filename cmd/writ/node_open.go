@@ -30,12 +30,13 @@ func openNode(
 	if err != nil {
 		return nil, err
 	}
-	n := &node{drain: c.DrainTimeout, registry: newRegistry(), lost: make(chan error, 1)}
+	n := &node{drain: c.DrainTimeout, registry: newRegistry(), level: new(slog.LevelVar), lost: make(chan error, 1)}
 	scrubber, err := scrub.New()
 	if err != nil {
 		return nil, err
 	}
-	n.log = c.logger(s.err, scrubber)
+	n.level.Set(c.LogLevel)
+	n.log = c.logger(s.err, n.level, scrubber)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -77,8 +78,8 @@ func openNode(
 }
 
 // logger returns the log of the server. Its lines are scrubbed.
-func (c *serveCmd) logger(w io.Writer, scrubber *scrub.Scrubber) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: c.LogLevel, ReplaceAttr: scrubber.ReplaceAttr}
+func (c *serveCmd) logger(w io.Writer, level slog.Leveler, scrubber *scrub.Scrubber) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: scrubber.ReplaceAttr}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}

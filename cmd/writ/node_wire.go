@@ -86,6 +86,7 @@ func (n *node) wire(
 		Limits:       api.Limits{AddressConnections: c.CallerLimits.Connections},
 
 		ConsoleSecret: cookies,
+		Reload:        n.reload,
 	}); err != nil {
 		return err
 	}

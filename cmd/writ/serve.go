@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"writ/decision/approval"
 	"writ/storage/datadir"
 	"writ/storage/ledger"
@@ -82,11 +84,14 @@ func (c *serveCmd) Help() string {
 	return `The first start in an empty data directory makes a signing key, an operator secret
 and a scrub key, and prints curl commands that register an example policy and
 evaluate an intent. Stop with SIGINT or SIGTERM: the server
-finishes the requests it has accepted. SIGHUP reads the files of --tls-cert again.`
+finishes the requests it has accepted. SIGHUP, or POST /reload on the
+admin address, reads the settings, the plans and the certificates again.`
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare prepareQuery) error {
+func (c *serveCmd) Run(
+	ctx context.Context, s streams, strange unread, prepare prepareQuery, k *kong.Context, again again,
+) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -103,6 +108,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 		n.log.Warn("variables that begin with "+envPrefix+" and set nothing: writ serve --help names those that do",
 			"variables", []string(strange))
 	}
+	n.reloader = newReloader(n, k.Selected(), again)
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.serve() }()
 	if err := n.serveEnvoy(ctx, c); err != nil {
@@ -119,7 +125,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 			n.log.Error("stopping: nothing can be decided any more", "problem", err)
 			return errors.Join(err, n.shutdown(), <-stopped)
 		case <-hangups:
-			n.reload()
+			_, _ = n.reload() // it is in the log
 		case <-ctx.Done():
 			serving = false
 		}

@@ -106,22 +106,3 @@ func (n *node) warnOfPlainHTTP(c *serveCmd) {
 	n.log.Warn("other machines reach the API without TLS: give --tls-cert and --tls-key, "+
 		"--public-url https://… if a proxy in front has TLS, or --addr 127.0.0.1:PORT", "addr", n.api.Addr().String())
 }
-
-// reload reads the certificates again. Where one cannot be read, the one before stays.
-func (n *node) reload() {
-	if n.tls == nil && n.envoyTLS == nil {
-		n.log.Info("SIGHUP: there are no certificates to read again; restart to change settings")
-		return
-	}
-	for flag, files := range map[string]*tlsfiles.Server{"--tls-cert": n.tls, "--ext-authz-cert": n.envoyTLS} {
-		if files == nil {
-			continue
-		}
-		if err := files.Reload(); err != nil {
-			n.log.Error("SIGHUP: the certificate stays as it was", "flag", flag, "problem", err)
-			continue
-		}
-		n.log.Info("SIGHUP: new connections get the certificate as it is in its file now",
-			"flag", flag, "ends", files.Ends().UTC())
-	}
-}

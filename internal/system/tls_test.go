@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 	broken, whole := []byte("no certificate"), [2]string{}
 	whole[0], whole[1] = second.Certificate(soon)
 	must(t, os.WriteFile(cert, broken, 0o600))
-	p.hangUp(t, "the certificate stays as it was")
+	p.hangUp(t, "nothing was changed")
 	if err := ask(overTLS(t, token, first)); err != nil {
 		t.Errorf("after a broken file: %v", err)
 	}
@@ -72,7 +72,7 @@ func TestTLS(t *testing.T) {
 		must(t, err)
 		must(t, os.WriteFile(file, text, 0o600))
 	}
-	p.hangUp(t, "new connections get the certificate")
+	p.hangUp(t, "the settings were read again: ")
 	for _, s := range []sender{open, overTLS(t, token, second)} {
 		if err := ask(s); err != nil {
 			t.Errorf("after the new certificate: %v", err)

@@ -35,29 +35,37 @@ func Load(files Files) (*Server, error) {
 
 // Reload reads the files again. If it fails, the server goes on with what they said before.
 func (s *Server) Reload() error {
+	use, err := s.Read()
+	if err == nil {
+		use()
+	}
+	return err
+}
+
+// Read reads the files again. use makes the server go on with them.
+func (s *Server) Read() (use func(), err error) {
 	if s.files.Cert == "" || s.files.Key == "" {
-		return errors.New("want a certificate and its key, each in a file")
+		return nil, errors.New("want a certificate and its key, each in a file")
 	}
 	own, err := tls.LoadX509KeyPair(s.files.Cert, s.files.Key)
 	if err != nil {
-		return fmt.Errorf("reading the certificate %s and its key %s: %w", s.files.Cert, s.files.Key, err)
+		return nil, fmt.Errorf("reading the certificate %s and its key %s: %w", s.files.Cert, s.files.Key, err)
 	}
 	if now := time.Now(); now.After(own.Leaf.NotAfter) {
 		ended := own.Leaf.NotAfter.UTC().Format(time.RFC3339)
-		return fmt.Errorf("the certificate in %s ended on %s", s.files.Cert, ended)
+		return nil, fmt.Errorf("the certificate in %s ended on %s", s.files.Cert, ended)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}}
 	if s.files.ClientCA != "" {
 		if config.ClientCAs, err = Authorities(nil, s.files.ClientCA); err != nil {
-			return err
+			return nil, err
 		}
 		config.ClientAuth = tls.RequireAnyClientCert
 		config.VerifyConnection = func(c tls.ConnectionState) error {
 			return verify(c.PeerCertificates, own.Leaf, config.ClientCAs)
 		}
 	}
-	s.now.Store(config)
-	return nil
+	return func() { s.now.Store(config) }, nil
 }
 
 // verify refuses the certificates of a client unless an authority signed them, or the first is the server's
