@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|envoy|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|envoy|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -49,6 +49,10 @@ replicas)
 streams)
   go test ./bench -run '^TestStreams$' -count 1 -v -timeout 0 -args -streams "$tmp/writ" -stream-rounds "${ROUNDS:-5}" \
     -stream-duration "${DURATION:-5s}" -stream-conns "${CONNS:-64}"
+  ;;
+sessions)
+  go test ./bench -run '^TestSessions$' -count 1 -v -timeout 0 -args -sessions "$tmp/writ" -session-rounds "${ROUNDS:-3}" \
+    -session-count "${COUNT:-150}" -session-clients "${CLIENTS:-6}" -session-members "${MEMBERS:-3}"
   ;;
 envoy) # what Envoy and writ add to a request
   go test ./internal/system -run '^TestEnvoy_Added$' -count 1 -v -timeout 0 -args -envoy-requests "${REQUESTS:-10000}"
