@@ -162,7 +162,8 @@ func (s session) provenance(records map[string][]string) (*writ.Provenance, bool
 // namedPlace returns the place of a result as the user says it: from the working directory, or in full.
 func (r result) namedPlace(p *writ.Provenance) (string, error) {
 	from, err := filepath.Rel(r.CWD, r.Place)
-	if r.CWD == "" || r.Place == "" || err != nil || !filepath.IsLocal(from) {
+	inside := r.CWD != "" && r.Place != "" && err == nil && filepath.IsLocal(from)
+	if !inside {
 		return r.Place, nil
 	}
 	facts, err := p.Facts(map[string]any{"": from})
