@@ -16,7 +16,7 @@ import (
 // credential is the key by which limits count the requests of a credential.
 type credential struct{ org, subject string }
 
-// throttle has the limits over time. A limit that is off is nil.
+// throttle has the limits over time.
 type throttle struct {
 	credential, evaluate *limit.Limiter[credential]
 	changes              *limit.Limiter[string]
@@ -42,6 +42,18 @@ func newThrottle(l RateLimits, reg prometheus.Registerer) *throttle {
 	}
 }
 
+// SetRateLimits puts other limits in force. The trusted proxies stay.
+func (s *Server) SetRateLimits(l RateLimits) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	s.throttle.credential.Set(l.Credential)
+	s.throttle.evaluate.Set(l.Evaluate)
+	s.throttle.changes.Set(l.Changes)
+	s.throttle.address.Set(l.Address)
+	return nil
+}
+
 // forRoute returns the limit by credential for the requests of a route.
 func (t *throttle) forRoute(rt *route) *limit.Limiter[credential] {
 	if rt.scope == scopeEvaluate {
@@ -52,9 +64,6 @@ func (t *throttle) forRoute(rt *route) *limit.Limiter[credential] {
 
 // takeAddress counts a request for its address. The request has no good credential.
 func (t *throttle) takeAddress(fc *fasthttp.RequestCtx, now time.Time) (limit.Level, error) {
-	if t.address == nil {
-		return limit.Level{}, nil
-	}
 	return t.address.Take(limit.AddressOf(t.proxies.Client(fc)), now)
 }
 

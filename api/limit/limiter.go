@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,13 +46,19 @@ func (e *ExceededError) Error() string { return e.Detail }
 // full. While the table is full, new keys share one bucket per shard. The assignment of keys to
 // shards differs in each process.
 type Limiter[K comparable] struct {
-	name, policy string // policy is the value of HeaderPolicy
-	detail       string // Detail of an ExceededError
-	refused      prometheus.Counter
-	interval     time.Duration // the time in which the bucket regains one request
-	depth        time.Duration // the time in which an empty bucket becomes full
-	seed         maphash.Seed
-	shards       [bucketShards]bucketShard[K]
+	name    string
+	detail  string // Detail of an ExceededError
+	refused prometheus.Counter
+	rate    atomic.Pointer[inForce] // nil while the limit is off
+	seed    maphash.Seed
+	shards  [bucketShards]bucketShard[K]
+}
+
+// inForce is a rate that is in force.
+type inForce struct {
+	policy   string        // the value of HeaderPolicy
+	interval time.Duration // the time in which the bucket regains one request
+	depth    time.Duration // the time in which an empty bucket becomes full
 }
 
 type bucketShard[K comparable] struct {
@@ -87,17 +94,13 @@ type Level struct {
 	wait int // seconds until the next request is accepted, at least 1
 }
 
-// NewLimiter returns the limit called name, or nil if l is off. The error of a refused request has
+// NewLimiter returns the limit called name. The error of a refused request has
 // the text detail. The limit's metrics have the label name.
 func NewLimiter[K comparable](
 	l Rate, name, detail string, refused *prometheus.CounterVec, reg prometheus.Registerer,
 ) *Limiter[K] {
 	lim := &Limiter[K]{name: name, detail: detail, refused: refused.WithLabelValues(name), seed: maphash.MakeSeed()}
-	if l.on() {
-		lim.interval = time.Duration(float64(time.Second) / l.PerSecond)
-		lim.depth = lim.interval * time.Duration(l.Burst)
-		lim.policy = `"` + name + `";q=` + strconv.Itoa(l.Burst) + ";w=" + strconv.Itoa(Seconds(lim.depth))
-	}
+	lim.Set(l)
 	for i := range lim.shards {
 		lim.shards[i].byKey = make(map[K]*bucket)
 	}
@@ -105,10 +108,29 @@ func NewLimiter[K comparable](
 		Name: "writ_rate_limit_buckets", Help: "Token buckets kept, by limit.",
 		ConstLabels: prometheus.Labels{"limit": name},
 	}, func() float64 { return float64(lim.len()) }))
-	if !l.on() {
+	return lim
+}
+
+// Set puts another rate in force. What was used of a bucket stays used.
+func (l *Limiter[K]) Set(r Rate) {
+	if !r.on() {
+		l.rate.Store(nil)
+		return
+	}
+	interval := time.Duration(float64(time.Second) / r.PerSecond)
+	depth := interval * time.Duration(r.Burst)
+	l.rate.Store(&inForce{
+		policy:   `"` + l.name + `";q=` + strconv.Itoa(r.Burst) + ";w=" + strconv.Itoa(Seconds(depth)),
+		interval: interval, depth: depth,
+	})
+}
+
+// inForce returns the rate, or nil if the limit is off.
+func (l *Limiter[K]) inForce() *inForce {
+	if l == nil {
 		return nil
 	}
-	return lim
+	return l.rate.Load()
 }
 
 // Seconds returns d in whole seconds, rounded up.
@@ -116,7 +138,8 @@ func Seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // Take counts a request of key. It returns an [*ExceededError] if the bucket of key is empty.
 func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
-	if l == nil {
+	r := l.inForce()
+	if r == nil {
 		return at, nil
 	}
 	s := l.shard(key)
@@ -124,28 +147,29 @@ func (l *Limiter[K]) Take(key K, now time.Time) (at Level, err error) {
 	defer s.mu.Unlock()
 	b := s.byKey[key]
 	if b == nil {
-		b = l.addLocked(s, key, now)
+		b = l.addLocked(s, key, r.depth, now)
 	}
 	used := b.usedAt(now)
-	ok := used+l.interval <= l.depth
+	ok := used+r.interval <= r.depth
 	if ok {
-		used += l.interval
+		used += r.interval
 		b.set(used, now)
 	}
-	left := l.depth - used
-	at = Level{left: int(max(0, left) / l.interval), full: Seconds(used), wait: max(Seconds(l.interval-left), 1)}
+	left := r.depth - used
+	at = Level{left: int(max(0, left) / r.interval), full: Seconds(used), wait: max(Seconds(r.interval-left), 1)}
 	if ok {
 		return at, nil
 	}
 	l.refused.Inc()
-	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: l.policy}
+	return at, &ExceededError{Detail: l.detail, RetryAfter: at.wait, Level: string(l.level(at)), Policy: r.policy}
 }
 
 // Charge counts n more requests of key and never refuses. A batch is first counted as one request;
 // Charge then counts its other intents. Later requests are refused until the bucket regains
 // requests.
 func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
-	if l == nil {
+	r := l.inForce()
+	if r == nil {
 		return
 	}
 	s := l.shard(key)
@@ -155,7 +179,7 @@ func (l *Limiter[K]) Charge(key K, n int, now time.Time) {
 	if b == nil {
 		b = &s.shared
 	}
-	b.set(b.usedAt(now)+time.Duration(n)*l.interval, now)
+	b.set(b.usedAt(now)+time.Duration(n)*r.interval, now)
 }
 
 func (l *Limiter[K]) shard(key K) *bucketShard[K] {
@@ -164,8 +188,8 @@ func (l *Limiter[K]) shard(key K) *bucketShard[K] {
 
 // addLocked returns a new bucket for key. If the table is full, it returns the bucket that new keys
 // share.
-func (l *Limiter[K]) addLocked(s *bucketShard[K], key K, now time.Time) *bucket {
-	pause := max(l.depth, time.Second)
+func (l *Limiter[K]) addLocked(s *bucketShard[K], key K, depth time.Duration, now time.Time) *bucket {
+	pause := max(depth, time.Second)
 	if len(s.byKey) >= maxBuckets/bucketShards {
 		pause = sweepPause
 	}
@@ -193,10 +217,11 @@ func (l *Limiter[K]) len() (n int) {
 
 // SetHeaders sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
 func (l *Limiter[K]) SetHeaders(h *fasthttp.ResponseHeader, at Level) {
-	if l == nil {
+	r := l.inForce()
+	if r == nil {
 		return
 	}
-	h.SetCanonical([]byte(HeaderPolicy), []byte(l.policy))
+	h.SetCanonical([]byte(HeaderPolicy), []byte(r.policy))
 	h.SetCanonical([]byte(HeaderLevel), l.level(at))
 }
 

@@ -120,3 +120,28 @@ func TestLimiter_AllocateOnlyForNewcomers(t *testing.T) {
 		t.Errorf("take allocates %v times, want 0", n)
 	}
 }
+
+func TestLimiter_Set(t *testing.T) {
+	b := testLimiter[int](Rate{})
+	now := time.Unix(1_000_000, 0)
+	take := func(want int) {
+		t.Helper()
+		taken := 0
+		for range 30 {
+			if _, err := b.Take(1, now); err == nil {
+				taken++
+			}
+		}
+		if taken != want {
+			t.Errorf("%d of 30 were accepted, want %d", taken, want)
+		}
+	}
+	take(30)
+	b.Set(Rate{PerSecond: 1, Burst: 5})
+	take(5)
+	take(0)
+	b.Set(Rate{PerSecond: 1, Burst: 7}) // what was used stays used
+	take(2)
+	b.Set(Rate{})
+	take(30)
+}

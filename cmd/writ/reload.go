@@ -19,7 +19,10 @@ import (
 type again func() (*serveCmd, *kong.Node, error)
 
 // reloadable are the settings that a running server takes over. Files that settings name are read again in any case.
-var reloadable = map[string]bool{"log-level": true, "plans": true}
+var reloadable = map[string]bool{
+	"log-level": true, "plans": true, "rate-limit-credential": true, "rate-limit-evaluate": true,
+	"rate-limit-changes": true, "rate-limit-address": true,
+}
 
 // reloader reads the settings of a server again. All that has changed is taken over, or nothing.
 type reloader struct {
@@ -89,6 +92,10 @@ func (r *reloader) reload() (said string, err error) {
 		}
 		certificates = append(certificates, use)
 	}
+	if err := r.node.server.SetRateLimits(next.CallerLimits.rateLimits()); err != nil {
+		return "", err
+	}
+	// Nothing can fail from here.
 	for _, use := range certificates {
 		use()
 	}
