@@ -57,15 +57,15 @@ function live(button) {
     due = false;
     if (waiting.length === 0) return;
     const seen = new Set([...body.rows].map((r) => r.dataset.id));
-    for (const decision of waiting.slice(-most)) {
-      if (seen.has(decision.decision_id)) continue;
-      seen.add(decision.decision_id);
-      // Rows of several replicas arrive in any order, so each goes where its time is.
-      const row = rowOf(decision);
-      const after = [...body.rows].find((r) => r.querySelector("time").dateTime <= decision.decided_at);
-      body.insertBefore(row, after ?? null);
-    }
+    const fresh = waiting.filter((d) => !seen.has(d.decision_id) && seen.add(d.decision_id));
     waiting = [];
+    // Rows of several replicas arrive in any order, so each goes where its time is.
+    fresh.sort((a, b) => (a.decided_at < b.decided_at ? 1 : -1));
+    let next = body.firstElementChild;
+    for (const decision of fresh) {
+      while (next && next.cells[0].firstChild.dateTime > decision.decided_at) next = next.nextElementSibling;
+      body.insertBefore(rowOf(decision), next);
+    }
     while (body.rows.length > most) body.lastElementChild.remove();
     $("rows").hidden = false;
     $("none")?.remove();
