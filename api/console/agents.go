@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 )
 
 func (v *visit) agents() error {
@@ -42,7 +43,9 @@ func (v *visit) agent() error {
 	if name == "" {
 		name = body.It.ID
 	}
-	if err := body.Recent.read(v, lastWith("agent_id", name)); err != nil {
+	// Without a start the decisions of an agent that asked for none would be looked for in the whole history.
+	since := "&from=" + body.It.CreatedAt.UTC().Format(time.RFC3339)
+	if err := body.Recent.read(v, lastWith("agent_id", name)+since); err != nil {
 		return err
 	}
 	if err := body.Keys.read(v, with(under("tokens"), url.Values{"limit": {"100"}})); err != nil {

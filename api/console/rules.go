@@ -42,6 +42,16 @@ func (c counted) Outcomes() []tally {
 	return []tally{{"allow", sums["allow"]}, {"approval_required", sums["approval_required"]}, {"deny", sums["deny"]}}
 }
 
+// leftOut reports whether there are values beyond those that are counted by themselves.
+func (c counted) leftOut() bool {
+	for _, step := range c.Data {
+		if step.Other > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // sum returns the number of decisions by value.
 func (c counted) sum() map[string]int64 {
 	all := map[string]int64{}
@@ -82,9 +92,7 @@ func (v *visit) rules() error {
 	for _, r := range body.Rules {
 		r.Decided = decided[r.ID]
 	}
-	for _, step := range counts.It.Data {
-		body.LeftOutCount = body.LeftOutCount || step.Other > 0
-	}
+	body.LeftOutCount = counts.It.leftOut()
 	return v.show("rules", "Rules", "Rules", body)
 }
 
@@ -100,6 +108,7 @@ func (v *visit) rule() error {
 		}]]
 		Changes changesOf
 		Recent  part[list[*row]]
+		Idle    bool // it decided nothing in 30 days
 	}
 	if err := v.get(under("rules", id), &body.It); err != nil {
 		return err
@@ -110,8 +119,16 @@ func (v *visit) rule() error {
 	if err := body.Changes.read(v, "rule", id); err != nil {
 		return err
 	}
-	if err := body.Recent.read(v, lastWith("rule_id", id)); err != nil {
+	// The last decisions of a rule that decides nothing would be looked for in the whole history.
+	counts, err := v.counts("rule_id", "1d", 30*24*time.Hour)
+	if err != nil {
 		return err
+	}
+	body.Idle = counts.Lacks == "" && counts.It.sum()[id] == 0 && !counts.It.leftOut()
+	if !body.Idle {
+		if err := body.Recent.read(v, lastWith("rule_id", id)); err != nil {
+			return err
+		}
 	}
 	return v.show("rule", "Rule "+short(body.It.Name), "Rules", body)
 }
