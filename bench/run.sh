@@ -55,7 +55,7 @@ sessions)
     -session-count "${COUNT:-150}" -session-clients "${CLIENTS:-6}" -session-members "${MEMBERS:-3}"
   ;;
 counts) WRIT_BENCH_ROWS="${ROWS:-2000000}" go test -vet=off -run '^$' -bench BenchmarkCounts -benchtime 200x ./api ;;
-sinks) go test -vet=off -run '^$' -bench . -benchtime "${TIMES:-5}x" ./storage/decisionlog ;;
+sinks) go test -vet=off -run '^$' -bench BenchmarkFile -benchtime "${ROWS:-1000000}x" ./storage/decisionlog ;;
 envoy) # what Envoy and writ add to a request
   go test ./internal/system -run '^TestEnvoy_Added$' -count 1 -v -timeout 0 -args -envoy-requests "${REQUESTS:-10000}"
   ;;
