@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser oracles harnesses mcp sdk soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
+.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak cluster check lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, 
 	  axe=$(CURDIR)/internal/tools/browser/node_modules/axe-core/axe.min.js; \
 	  test -e "$$axe" || npm install --silent --no-save --no-package-lock --prefix internal/tools/browser axe-core@4.14.1 >/dev/null 2>&1 || { axe=; echo "SKIPPED axe-core, which npm cannot fetch"; }; \
 	  AXE=$$axe WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -count=1 ./...; fi
+
+pictures: $(BIN) ## Make the pictures of docs/console.md again, in a real Chromium
+	PICTURES=$(CURDIR)/docs/pictures WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -count=1 -run '^TestPictures$$' ./...
 
 check: lint race vuln ## lint, race and vuln
 
