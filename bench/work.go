@@ -29,6 +29,8 @@ type Work struct {
 	Rego          int    `json:"rego"`     // the rules of each organization that have a condition in Rego
 	History       int    `json:"history"`  // the decisions that are stored before the measurement
 	Batch         int    `json:"batch"`    // the intents of a request to the batch endpoint; 0: the evaluate endpoint
+	// Deny adds a rule to each organization that denies every intent.
+	Deny bool `json:"deny,omitzero"`
 }
 
 // With returns w with one of its numbers changed. change has the name of the flag, such as
@@ -109,6 +111,9 @@ func (w Work) ask(base *url.URL, callers []load.Caller, in *engine.Intent) (*loa
 	u := *base
 	u.Path = "/v1/policy/evaluate"
 	t := &load.Target{URL: &u, Callers: callers, Allowed: `"approved":true`, Intents: w.Intents()}
+	if w.Deny {
+		t.Allowed = `"approved":false`
+	}
 	var body any = struct {
 		PolicyID string `json:"policy_id"`
 		Intent   any    `json:"intent"`
@@ -159,7 +164,7 @@ func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.C
 }
 
 func (w Work) addRules(ctx context.Context, c workspace.Client) error {
-	if w.Rules+w.Rego == 0 {
+	if w.Rules+w.Rego == 0 && !w.Deny {
 		return nil
 	}
 	var have []jsontext.Value
@@ -168,6 +173,12 @@ func (w Work) addRules(ctx context.Context, c workspace.Client) error {
 	}
 	for _, r := range corpus.Rules(w.Rules, rulesSeed) {
 		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return err
+		}
+	}
+	if w.Deny {
+		body := map[string]any{"name": "Deny", "condition": "{}", "action": `{"decision":"deny","reason":"frozen"}`}
 		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}

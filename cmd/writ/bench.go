@@ -30,12 +30,13 @@ type benchWork struct {
 	Rego     int    `help:"Rules of each organization whose condition is Rego, which cost more to decide."`
 	History  int    `placeholder:"N" help:"Decisions to store before anything is measured."`
 	Batch    int    `placeholder:"N" help:"Intents of a request to the batch endpoint, 1 to 100. Default: one intent to the evaluate endpoint."`
+	Deny     bool   `help:"Add a rule to each organization that denies every intent."`
 	Conns    int    `default:"64" help:"Connections of closed loops."`
 }
 
 func (w benchWork) work() bench.Work {
 	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego,
-		History: w.History, Batch: w.Batch}
+		History: w.History, Batch: w.Batch, Deny: w.Deny}
 }
 
 func (w benchWork) Validate() error {
