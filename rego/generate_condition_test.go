@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"writ/engine"
 	"writ/engine/condition"
 )
 
@@ -66,10 +67,12 @@ func (g *generator) term() term {
 
 // generatedLists returns the lists that generated conditions name.
 func generatedLists() condition.Lists {
-	return condition.Lists{
-		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a", "BOT"}),
-		"empty":  condition.NewList(nil),
-	}
+	return engine.CompileLists([]engine.List{
+		{Name: "things", Values: []string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a", "BOT"}},
+		{Name: "empty", Values: []string{}},
+		jsonList("limits", `{"EUR": {"max": 4999}, "USD": {"max": 5000, "for": ["bot", "team-a"]}, "é": false, "list": [1, [true, "a"]]}`),
+		jsonList("teams", `[{"name": "team-a", "members": ["bot", "team-a/deployer"]}, {"name": "team-b", "members": []}]`),
+	})
 }
 
 // inList draws membership in a named list.

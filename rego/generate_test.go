@@ -274,6 +274,13 @@ var regoSources = []string{
 	"package p\n\nimport data.lib.places\n\ndeny contains \"a secret\" if places.secret(input.intent.resource)\n\ndeny contains msg if {\n\tsome msg in warnings\n}\n\nwarnings contains \"a bot\" if input.intent.agent_id == \"bot\"",
 	"package p\n\ndefault deny := false\n\ndeny if {\n\tstartswith(input.intent.action_type, \"sql.\")\n}\n\nreason contains msg if msg := concat(\" \", [\"no\", input.intent.action_type])",
 	"package p\n\nallow if {\n\tinput.intent.agent_id in input.lists.things\n}\n\nreason contains \"a friend\"",
+	`input.intent.cost.amount_minor > data.lists.limits[input.intent.cost.currency].max`,
+	`not input.intent.metadata.env in object.keys(data.lists.limits)`,
+	`data.lists.limits[input.intent.metadata.env] == data.lists.limits.nothing`,
+	`input.intent.metadata.env in data.lists.limits.list[1]; input.intent.agent_id in data.lists.things`,
+	"package p\n\nimport data.lists.teams\n\nmatch if {\n\tsome team in teams\n\tinput.intent.agent_id in team.members\n}",
+	"package p\n\nimport data.lib.people\nimport data.lists\n\nmatch if people.over(lists.limits, input.intent)",
+	"package p\n\nimport data.lib.people\n\ndeny contains sprintf(\"more than %v\", [most]) if {\n\tpeople.over(data.lists.limits, input.intent)\n\tmost := data.lists.limits[input.intent.cost.currency].max\n}\n\ndeny contains name if {\n\tsome i, name in data.lists.limits.USD[\"for\"]\n\ti == 0\n\tname == input.intent.agent_id\n}",
 	"package p\n\nimport data.lib.people\n\nmatch if people.working with input.intent.agent_id as \"bot\"\n\nelse := data.lib.people.busy",
 }
 
@@ -284,6 +291,7 @@ func generatedLibraries() []engine.Library {
 			"team.rego": "package lib.people\n\nimport data.lib.places\n\n# The members of a team.\nmembers := {\"a\": {\"team-a/deployer\", \"bot\"}, \"b\": {\"team-b/deployer\"}}\n\nteam(name) := members[name]\n\ndefault busy := false\n\nbusy if {\n\tsome member in team(\"a\")\n\tstartswith(input.intent.agent_id, member)\n\tplaces.secret(input.intent.resource)\n}",
 			"time.rego": "package lib.people\n\nworking if {\n\t[hour, _, _] := time.clock([time.parse_rfc3339_ns(input.decided_at), \"Asia/Kolkata\"])\n\thour >= 9\n\tinput.intent.agent_id == \"bot\"\n}",
 			"mail.rego": "package lib.people\n\noutsiders(known) if {\n\tsome a in writ.items(input.intent.metadata.list)\n\tnot a in known\n}",
+			"cost.rego": "package lib.people\n\nover(limits, i) if i.cost.amount_minor > limits[i.cost.currency].max",
 		}},
 		{Name: "places", Modules: map[string]string{"places.rego": "package lib.places\n\nsecret(r) if contains(r, \"secrets\")\n\nsecret(r) if glob.match(\"prod/**\", [\"/\"], r)"}},
 	}
