@@ -53,12 +53,14 @@ func checkData(modules map[string]*ast.Module, given ...string) error {
 		}
 		return false
 	}
+	sees := "a module sees only the input and its own package"
+	if slices.Contains(given, listsRule) {
+		sees = "a rule sees only the input, data.lists.<name>, data.lib.<name> and its own package"
+	}
 	for _, m := range modules {
 		ast.WalkRefs(m, func(ref ast.Ref) bool {
 			if ref.HasPrefix(ast.DefaultRootRef) && !own(ref) {
-				found.Add(mistake(ref[0].Location,
-					"%v is not defined here: a module sees only the input and its own package, %v", ref,
-					m.Package.Path))
+				found.Add(mistake(ref[0].Location, "%v is not defined here: %s, %v", ref, sees, m.Package.Path))
 			}
 			return false
 		})
