@@ -103,8 +103,9 @@ func (a *authzen) intents(call toolcall.Call) (intents []writ.Intent, err error)
 	if a.bad != nil {
 		return nil, fmt.Errorf("x-authzen-mapping of the tool %s: %w", call.Tool, a.bad)
 	}
+	r := resolver{call: call}
 	for _, e := range a.parts {
-		in, err := e.intent(call)
+		in, err := e.intent(&r)
 		if err != nil {
 			return nil, fmt.Errorf("x-authzen-mapping of the tool %s: %w", call.Tool, err)
 		}
@@ -113,13 +114,13 @@ func (a *authzen) intents(call toolcall.Call) (intents []writ.Intent, err error)
 	return intents, nil
 }
 
-func (e evaluation) intent(call toolcall.Call) (in writ.Intent, err error) {
-	r := resolver{call: call}
+func (e evaluation) intent(r *resolver) (in writ.Intent, err error) {
 	in.ActionType = r.text("action.name", e.Action.Name)
 	kind, id := r.text("resource.type", e.Resource.Type), r.text("resource.id", e.Resource.ID)
 	if in.Resource = id; !strings.Contains(id, "/") && !hasScheme(id) {
 		in.Resource = kind + "/" + id
 	}
+	call := r.call
 	call.Stated = maps.Clone(call.Stated)
 	call.Stated["resource_type"] = kind
 	for of, members := range map[string]map[string]any{
@@ -153,7 +154,25 @@ func hasScheme(id string) bool {
 // resolver resolves the values of a template for a call, and keeps the first mistake.
 type resolver struct {
 	call toolcall.Call
+	root map[string]any // in which paths begin; nil until the first one
 	err  error
+}
+
+// begin decodes the arguments of the call for the paths.
+func (r *resolver) begin(field string) {
+	args := make(map[string]any, len(r.call.Args))
+	for name, v := range r.call.Args {
+		dec := json.NewDecoder(bytes.NewReader(v))
+		dec.UseNumber()
+		var arg any
+		if err := dec.Decode(&arg); err != nil {
+			r.fail(field, "%v", err)
+		}
+		args[name] = arg
+	}
+	r.root = map[string]any{
+		"params": map[string]any{"name": r.call.Tool, "arguments": args}, "token": map[string]any{},
+	}
 }
 
 func (r *resolver) fail(field, format string, args ...any) {
@@ -209,19 +228,10 @@ func (r *resolver) value(field string, v any) (_ any, there bool) {
 // path returns what a path finds in the call.
 func (r *resolver) path(field, path string) (_ any, there bool) {
 	names := strings.Split(path, ".")
-	args := make(map[string]any, len(r.call.Args))
-	for name, v := range r.call.Args {
-		dec := json.NewDecoder(bytes.NewReader(v))
-		dec.UseNumber()
-		var arg any
-		if err := dec.Decode(&arg); err != nil {
-			r.fail(field, "%v", err)
-		}
-		args[name] = arg
+	if r.root == nil {
+		r.begin(field)
 	}
-	var at any = map[string]any{
-		"params": map[string]any{"name": r.call.Tool, "arguments": args}, "token": map[string]any{},
-	}
+	var at any = r.root
 	for i, name := range names {
 		name, optional := strings.CutPrefix(name, "?")
 		if !member.MatchString(name) || optional && i == 0 {
