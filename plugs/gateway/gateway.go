@@ -119,16 +119,24 @@ func (g *Gateway) self() *mcp.Implementation {
 	return &mcp.Implementation{Name: "writ", Version: g.config.Version}
 }
 
+// capabilities returns the capabilities of the server behind, or nil if it has not said them.
+func (g *Gateway) capabilities() *mcp.ServerCapabilities {
+	if about := g.behind.InitializeResult(); about != nil {
+		return about.Capabilities
+	}
+	return nil
+}
+
 // server returns the server that the clients see. It has the capabilities of the server behind, as far as
 // they pass.
 func (g *Gateway) server() *mcp.Server {
 	var has mcp.ServerCapabilities
+	if behind := g.capabilities(); behind != nil {
+		has = *behind
+	}
 	var instructions string
 	if about := g.behind.InitializeResult(); about != nil {
 		instructions = about.Instructions
-		if about.Capabilities != nil {
-			has = *about.Capabilities
-		}
 	}
 	shown := &mcp.ServerCapabilities{Tools: has.Tools, Prompts: has.Prompts, Completions: has.Completions}
 	shown.Logging = has.Logging //nolint:staticcheck // clients have it

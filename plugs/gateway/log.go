@@ -12,8 +12,7 @@ const logLevelKey = mcp.MetaKeyLogLevel
 
 // setLevel has the server behind log from a level on, if it logs at all.
 func (g *Gateway) setLevel(ctx context.Context, req mcp.Request) error {
-	about := g.behind.InitializeResult()
-	if about == nil || about.Capabilities == nil || about.Capabilities.Logging == nil {
+	if has := g.capabilities(); has == nil || has.Logging == nil {
 		return fail(jsonrpc.CodeMethodNotFound, "the server behind has no log messages")
 	}
 	p, ok := req.GetParams().(*mcp.SetLoggingLevelParams)

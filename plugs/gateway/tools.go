@@ -55,8 +55,7 @@ const maxTools = 2000
 // readTools reads the tools of the server behind. A tool that cannot be decided is left out.
 func (g *Gateway) readTools(ctx context.Context) error {
 	t := tools{byName: make(map[string]*tool)}
-	about := g.behind.InitializeResult()
-	if about != nil && about.Capabilities != nil && about.Capabilities.Tools == nil {
+	if has := g.capabilities(); has != nil && has.Tools == nil {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.tools = t
