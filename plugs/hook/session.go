@@ -15,12 +15,17 @@ import (
 	writ "writ/sdk/go"
 )
 
-func sessionName(harness toolcall.Harness, session string) string {
-	return fmt.Sprintf("session-%x", sha256.Sum256([]byte(string(harness)+"\n"+session)))
+// sessionDigest names a harness's session in the names of files.
+func sessionDigest(harness toolcall.Harness, session string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(string(harness)+"\n"+session)))
 }
 
-// session returns the writ session of a call's harness session, or nothing if there are none. The first
-// process of a session opens it.
+func sessionName(harness toolcall.Harness, session string) string {
+	return "session-" + sessionDigest(harness, session)
+}
+
+// session returns the writ session of a call's harness session. It is empty if the settings ask for none. The
+// first process of a session opens it.
 func (h *Hook) session(ctx context.Context, st state, call toolcall.Call) (string, error) {
 	switch {
 	case h.SessionTTL == 0:

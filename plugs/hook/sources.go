@@ -3,7 +3,6 @@ package hook
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ type session struct {
 }
 
 func (st state) sources(harness toolcall.Harness, id string) session {
-	return session{st, fmt.Sprintf("sources-%x-", sha256.Sum256([]byte(string(harness)+"\n"+id)))}
+	return session{st, "sources-" + sessionDigest(harness, id) + "-"}
 }
 
 const (
@@ -122,8 +121,8 @@ func (s session) addResult(r result, now time.Time) error {
 }
 
 // provenance returns what is kept of the session, and whether something is not.
-func (s session) provenance(records map[string][]string) (*writ.Provenance, bool, error) {
-	p := &writ.Provenance{Records: records}
+func (s session) provenance(records *plug.Sources) (*writ.Provenance, bool, error) {
+	p := records.Provenance()
 	names, _, err := s.files(wordsFile, resultFile)
 	if err != nil {
 		return nil, false, err
@@ -220,11 +219,7 @@ func (h *Hook) stateSources(st state, call *toolcall.Call) error {
 			return nil
 		}
 	}
-	var records map[string][]string
-	if h.plug.Mapping.Sources != nil {
-		records = *h.plug.Mapping.Sources
-	}
-	p, dropped, err := s.provenance(records)
+	p, dropped, err := s.provenance(h.plug.Mapping.Sources)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,13 @@ func readSources(n *yaml.Node) (*Sources, error) {
 	return &s, n.Decode(&s)
 }
 
-// Provenance returns one that knows these fields.
-func (s *Sources) Provenance() *writ.Provenance { return &writ.Provenance{Records: *s} }
+// Provenance returns one that knows these fields. A nil s has none.
+func (s *Sources) Provenance() *writ.Provenance {
+	if s == nil {
+		return new(writ.Provenance)
+	}
+	return &writ.Provenance{Records: *s}
+}
 
 // StateSources states where the arguments of a call come from. Those of the lost sources are unknown.
 func StateSources(p *writ.Provenance, call *toolcall.Call, lost ...writ.Source) error {
