@@ -176,19 +176,33 @@ func (c *configCheckCmd) Run(_ context.Context, s streams) error {
 }
 
 // serveOf returns the command that a file alone sets, and how many settings it has.
-func serveOf(file string) (*serveCmd, int, error) {
+func serveOf(file string) (c *serveCmd, settings int, err error) {
+	parser, c, err := serveAlone()
+	if err != nil {
+		return nil, 0, err
+	}
+	k, err := parser.Parse([]string{"serve", "--config", file})
+	if err != nil {
+		return nil, 0, &usageError{err.Error()}
+	}
+	for _, set := range k.Path {
+		if set.Resolved {
+			settings++
+		}
+	}
+	return c, settings, nil
+}
+
+// serveAlone returns a parser of the verb serve that ignores the environment, and what it parses into.
+func serveAlone() (*kong.Kong, *serveCmd, error) {
 	var verbs struct {
 		Serve serveCmd `cmd:""`
 	}
 	parser, err := kong.New(&verbs, kong.Writers(io.Discard, io.Discard), kong.PostBuild(withoutVariables))
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading the flags: %w", err)
+		return nil, nil, fmt.Errorf("reading the flags: %w", err)
 	}
-	if _, err := parser.Parse([]string{"serve", "--config", file}); err != nil {
-		return nil, 0, &usageError{err.Error()}
-	}
-	settings, err := readConfig(file, settingsOf(parser.Model.Children[0]))
-	return &verbs.Serve, len(settings), err
+	return parser, &verbs.Serve, nil
 }
 
 // withoutVariables makes the flags ignore the environment.
@@ -203,12 +217,9 @@ func withoutVariables(k *kong.Kong) error {
 
 // configSchema returns the JSON Schema of files of settings.
 func configSchema() ([]byte, error) {
-	var verbs struct {
-		Serve serveCmd `cmd:""`
-	}
-	parser, err := kong.New(&verbs, kong.PostBuild(withoutVariables))
+	parser, _, err := serveAlone()
 	if err != nil {
-		return nil, fmt.Errorf("reading the flags: %w", err)
+		return nil, err
 	}
 	properties := make(object)
 	for name, f := range settingsOf(parser.Model.Children[0]) {
