@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_server import POLICY, WRIT, Server
+from serving import POLICY, WRIT, Server
 
 ROOT = Path(__file__).parents[1]
 AT = Path(os.environ.get("SAMPLES", "."))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-from test_server import POLICY, WRIT, Server
+from serving import POLICY, WRIT, Server
 
 import writ
 
@@ -72,9 +72,7 @@ def program(operation: str, language: str) -> list[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("operation", PRINTS)
 def test_sample(server: Server, operation: str, language: str) -> None:
-    asker = subprocess.check_output(
-        [WRIT, "token", "operator", "--org", "demo", "--sub", "asker", "--data", str(server.data)], text=True
-    ).strip()
+    asker = server.token_of("--sub", "asker")
     intent = writ.Intent("payment.refund", "https://api.payments.example/v1/refunds", writ.Cost(30_000, "EUR"))
     with writ.Client(server.url, asker, POLICY, "billing-agent", timeout=20) as client:
         held = client.evaluate(intent)

@@ -24,10 +24,10 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from serving import POLICY, WRIT, Server
+
 import writ
 
-WRIT = os.environ.get("WRIT", "")
-POLICY = "0c0ffee0-0000-4000-8000-000000000001"
 pytestmark = pytest.mark.skipif(not WRIT, reason="WRIT does not name the program writ")
 
 
@@ -117,18 +117,14 @@ class World:
     """Is a server of writ with the demo's policies, a chat, a provider and the receiver."""
 
     def __init__(self, data: Path) -> None:
-        port, admin, own = free_port(), free_port(), free_port()
-        self.url, self.site = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{own}"
+        own = free_port()
+        self.site = f"http://127.0.0.1:{own}"
         self.said: list[str] = []
         self.provider = Provider()
         self.chat = Site(lambda path, authorization, body: (self.said.append(json.loads(body)["text"]), (200, {}, b"ok"))[1])
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        command = [WRIT, "serve", "--demo", "--data", str(data), "--addr", f"127.0.0.1:{port}"]
-        command += ["--admin-addr", f"127.0.0.1:{admin}", "--webhook-allow", "127.0.0.0/8"]
-        self.children = [subprocess.Popen(command, **quiet)]
-        until(lambda: listens(port), "writ listens")
-        token = [WRIT, "token", "operator", "--org", "demo", "--data", str(data)]
-        self.operator = subprocess.check_output(token, text=True).strip()
+        self.writ = Server(data, "--webhook-allow", "127.0.0.0/8")
+        self.url, self.operator = self.writ.url, self.writ.token
         key = self.post("/v1/tokens", {"name": "chat", "scopes": ["approvals:read", "approvals:decide"]})
         hook = self.post("/v1/webhooks", {"url": f"{self.site}/webhook", "events": ["approval.pending"]})
         self.agent = self.post("/v1/tokens", {"name": "agent", "scopes": ["policy:evaluate"]})["token"]
@@ -139,7 +135,7 @@ class World:
             "CHAT_WEBHOOK_URL": self.chat.url,
         }
         command = [sys.executable, "-m", "flask", "--app", "receiver", "run", "--port", str(own)]
-        self.children.append(subprocess.Popen(command, cwd=Path(__file__).parent, env=settings, **quiet))
+        self.receiver = subprocess.Popen(command, cwd=Path(__file__).parent, env=settings, **quiet)
         until(lambda: listens(own), "the receiver listens")
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -169,8 +165,8 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world = World(tmp_path_factory.mktemp("writ") / "data")
     yield world
-    for child in world.children:
-        child.kill()
+    world.receiver.kill()
+    world.writ.kill()
 
 
 ANA = {"sub": "u-1", "email": "ana@ours.example", "groups": ["staff", "finance"]}

@@ -9,51 +9,25 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import serving
+from serving import POLICY, WRIT
 
 import writ
 
-WRIT = os.environ.get("WRIT", "")
-POLICY = "0c0ffee0-0000-4000-8000-000000000001"
 pytestmark = pytest.mark.skipif(not WRIT, reason="WRIT does not name the program writ")
 
 
-class Server:
-    """A writ server with the demo's policies: refunds above 500.00 are denied, those above 250.00 held."""
-
-    def __init__(self, data: Path) -> None:
-        ports = []
-        for _ in range(2):
-            with socket.create_server(("127.0.0.1", 0)) as s:
-                ports.append(s.getsockname()[1])
-        self.data, self.url = data, f"http://127.0.0.1:{ports[0]}"
-        self.process = subprocess.Popen(
-            [WRIT, "serve", "--demo", "--data", str(data), "--addr", f"127.0.0.1:{ports[0]}"]
-            + ["--admin-addr", f"127.0.0.1:{ports[1]}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(600):
-            try:
-                socket.create_connection(("127.0.0.1", ports[0]), timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the server does not listen after a minute")
-
+class Server(serving.Server):
     def settings(self, sub: str) -> tuple[str, str, str, str]:
-        args = ["token", "operator", "--org", "demo", "--sub", sub, "--data", str(self.data)]
-        token = subprocess.check_output([WRIT, *args], text=True).strip()
-        return self.url, token, POLICY, "billing-agent"
+        return self.url, self.token_of("--sub", sub), POLICY, "billing-agent"
 
     def approve(self, approval_id: str) -> None:
         with writ.Client(*self.settings("finance")) as finance:
@@ -64,7 +38,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("writ") / "data")
     yield server
-    server.process.kill()
+    server.kill()
 
 
 def test_langchain(server: Server) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import POLICY, Server
 
 import writ
 
@@ -30,7 +31,6 @@ HERE = Path(__file__).parent
 NEEDED = ("WRIT", "STRIPE_MOCK", "GATEWAY_GO", "NODE_PATH_OF_WRIT")
 LACKING = [name for name in NEEDED if not os.environ.get(name)]
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not set: {', '.join(LACKING)}")
-POLICY = "0c0ffee0-0000-4000-8000-000000000001"
 
 
 def free_port() -> int:
@@ -87,31 +87,22 @@ class World:
     """Is a server of writ, Stripe's mock and the payments in front of it."""
 
     def __init__(self, data: Path) -> None:
-        stripe, self.port, admin = free_port(), free_port(), free_port()
+        stripe = free_port()
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.data = data
-        self.children = [
-            subprocess.Popen([os.environ["STRIPE_MOCK"], "-http-addr", f"127.0.0.1:{stripe}"], **quiet),
-            subprocess.Popen(
-                [os.environ["WRIT"], "serve", "--demo", "--data", str(data)]
-                + ["--addr", f"127.0.0.1:{self.port}", "--admin-addr", f"127.0.0.1:{admin}"],
-                **quiet,
-            ),
-        ]
+        self.mock = subprocess.Popen([os.environ["STRIPE_MOCK"], "-http-addr", f"127.0.0.1:{stripe}"], **quiet)
+        self.writ = Server(data)
         await_port(stripe)
-        await_port(self.port)
         self.payments = Payments(stripe)
         threading.Thread(target=self.payments.serve_forever, daemon=True).start()
 
     def token(self, sub: str) -> str:
-        args = ["token", "operator", "--org", "demo", "--sub", sub, "--data", str(self.data)]
-        return subprocess.check_output([os.environ["WRIT"], *args], text=True).strip()
+        return self.writ.token_of("--sub", sub)
 
     def gateway(self, command: list[str], cwd: Path) -> tuple[subprocess.Popen[bytes], str]:
         port = free_port()
         env = {
             **os.environ,
-            "WRIT_URL": f"http://127.0.0.1:{self.port}",
+            "WRIT_URL": self.writ.url,
             "WRIT_API_KEY": self.token("gateway"),
             "WRIT_POLICY_ID": POLICY,
             "WRIT_AGENT_ID": "billing-agent",
@@ -129,8 +120,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world = World(tmp_path_factory.mktemp("writ") / "data")
     yield world
     world.payments.shutdown()
-    for child in world.children:
-        child.kill()
+    world.mock.kill()
+    world.writ.kill()
 
 
 @pytest.mark.parametrize("language", ["python", "typescript", "go"])
@@ -160,7 +151,7 @@ def test_gateway(language: str, world: World, tmp_path: Path) -> None:
         status, answer = refund("held", 30_000)
         assert status == 202 and "pending" in answer
         assert refund("held", 30_000)[0] == 202
-        with writ.Client(f"http://127.0.0.1:{world.port}", world.token("finance"), timeout=20) as finance:
+        with writ.Client(world.writ.url, world.token("finance"), timeout=20) as finance:
             rows = finance.history(decision="approval_required")
             held = next(r for r in rows if r["decision_id"] in answer)
             finance.decide_approval(held["decision_id"], "approved")

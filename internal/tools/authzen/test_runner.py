@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from test_server import WRIT, Server
+from serving import WRIT, Server
 
 AT = Path(os.environ.get("AUTHZEN", "."))
 CASES = Path(__file__).parents[3] / "api" / "testdata" / "authzen" / "todo.json"

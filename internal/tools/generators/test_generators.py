@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import sdk_types
-from test_server import POLICY, WRIT, Server
+from serving import POLICY, WRIT, Server
 
 AT = Path(os.environ.get("GENERATORS", "."))
 DOCUMENT = str(Path(__file__).parents[3] / "api" / "openapi.yaml")

@@ -5,13 +5,8 @@ WRIT is the path of the program. Without it the tests are skipped by name.
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,45 +15,9 @@ import anyio
 import pytest
 
 import writ
+from serving import POLICY, WRIT, Server
 
-WRIT = os.environ.get("WRIT", "")
-POLICY = "0c0ffee0-0000-4000-8000-000000000001"
 pytestmark = pytest.mark.skipif(not WRIT, reason="WRIT does not name the program writ")
-
-
-class Server:
-    """A writ server with the demo's policies, on an embedded store."""
-
-    def __init__(self, data: Path) -> None:
-        self.data = data
-        self.ports = []
-        for _ in range(2):
-            with socket.create_server(("127.0.0.1", 0)) as s:
-                self.ports.append(s.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self.ports[0]}"
-        self.start()
-        self.token = subprocess.check_output(
-            [WRIT, "token", "operator", "--org", "demo", "--data", str(data)], text=True
-        ).strip()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [WRIT, "serve", "--demo", "--data", str(self.data)]
-            + ["--addr", f"127.0.0.1:{self.ports[0]}", "--admin-addr", f"127.0.0.1:{self.ports[1]}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{self.ports[1]}/readyz", timeout=1)
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the server is not ready after a minute")
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +136,7 @@ def test_a_key_repeats_the_decision(server: Server) -> None:
 
 
 def test_a_guard_waits_for_a_verdict(server: Server) -> None:
-    approver = subprocess.check_output(
-        [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True
-    ).strip()
+    approver = server.token_of("--sub", "finance")
     ran: list[int] = []
     with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=20) as client:
         guarded = client.guard(
@@ -200,9 +157,7 @@ def test_a_guard_waits_for_a_verdict(server: Server) -> None:
 
 
 def test_one_approval_runs_one_call(server: Server) -> None:
-    approver = subprocess.check_output(
-        [WRIT, "token", "operator", "--org", "demo", "--sub", "finance", "--data", str(server.data)], text=True
-    ).strip()
+    approver = server.token_of("--sub", "finance")
 
     async def run() -> None:
         async with (

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
@@ -14,33 +13,31 @@ const policyId = "0c0ffee0-0000-4000-8000-000000000001";
 const resource = "https://api.payments.example/v1/refunds";
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-async function freePort() {
-  const s = createServer();
-  await new Promise((done) => s.listen(0, "127.0.0.1", done));
-  const { port } = s.address();
-  await new Promise((done) => s.close(done));
-  return port;
-}
-
 test("a real server", { skip }, async (t) => {
   const data = mkdtempSync(join(tmpdir(), "writ-"));
-  const [port, admin] = [await freePort(), await freePort()];
+  let [url, admin] = ["http://127.0.0.1:0", "http://127.0.0.1:0"]; // free ones, which stay
   let child;
-  const start = async () => {
-    child = spawn(program, ["serve", "--demo", "--data", data, "--addr", `127.0.0.1:${port}`, "--admin-addr", `127.0.0.1:${admin}`], { stdio: "ignore" });
-    for (let i = 0; i < 600; i++) {
-      if (await fetch(`http://127.0.0.1:${admin}/readyz`).then((r) => r.ok, () => false)) return;
-      await sleep(100);
-    }
-    throw new Error("the server is not ready after a minute");
-  };
+  const start = () => new Promise((done, fail) => {
+    const addresses = ["--addr", new URL(url).host, "--admin-addr", new URL(admin).host];
+    child = spawn(program, ["serve", "--demo", "--data", data, ...addresses], { stdio: ["ignore", "pipe", "ignore"] });
+    let said = "";
+    child.stdout.on("data", (part) => {
+      said += part;
+      const serves = /^writ serves on (\S+); metrics and readiness on (\S+)$/m.exec(said);
+      if (serves) {
+        [, url, admin] = serves;
+        done();
+      }
+    });
+    child.once("exit", (code) => fail(new Error(`the server has ended with ${code}`)));
+  });
   const kill = () => new Promise((done) => {
     child.once("exit", done);
     child.kill("SIGKILL");
   });
   const tokenOf = (sub) => execFileSync(program, ["token", "operator", "--org", "demo", "--sub", sub, "--data", data], { encoding: "utf8" }).trim();
   await start();
-  const settings = { url: `http://127.0.0.1:${port}`, apiKey: tokenOf("ops"), policyId, agentId: "billing-agent", timeout: 20_000 };
+  const settings = { url, apiKey: tokenOf("ops"), policyId, agentId: "billing-agent", timeout: 20_000 };
   const client = new writ.Client(settings);
   const refund = (amountMinor) => ({ actionType: "payment.refund", resource, cost: { amountMinor, currency: "EUR" } });
 
