@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/authoring/lint"
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
@@ -35,7 +36,7 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 		return err
 	}
 	for {
-		rule, uses, err := s.newRule(r, in)
+		rule, compiled, uses, err := s.newRule(r, in)
 		if err != nil {
 			return err
 		}
@@ -43,7 +44,7 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 		switch err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, uses); {
 		case err == nil:
 			r.slot.Resume()
-			return r.created(s.warned(r, rule))
+			return r.created(warnedRule{rule, lint.Rule(compiled)})
 		case !libraryMoved(err) || r.ctx.Err() != nil:
 			return fmt.Errorf("storing a rule: %w", missingList(err))
 		}
@@ -51,9 +52,9 @@ func (s *Server) createRule(r *request, in *ruleBody) error {
 	}
 }
 
-// newRule returns the rule that in describes, and the lists and libraries that the rule uses. The
-// error has all mistakes of in.
-func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, registry.Uses, error) {
+// newRule returns the rule that in describes, compiled too, and the lists and libraries that the rule
+// uses. The error has all mistakes of in.
+func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, *engine.CompiledRule, registry.Uses, error) {
 	var bad fieldErrors
 	if in.IsActive != nil {
 		bad.add("isActive", "cannot be given here: a new rule is active")
@@ -62,13 +63,13 @@ func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, registry.Uses,
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, CreatedAt: r.stamp(),
 	}, r.stamp())
 	rule.IsActive = true
-	uses, err := s.checkRule(r, &rule)
+	compiled, uses, err := s.checkRule(r, &rule)
 	bad.merge(err)
-	return &rule, uses, bad.err()
+	return &rule, compiled, uses, bad.err()
 }
 
 func (s *Server) checkNewRule(r *request, in *ruleBody) error {
-	_, _, err := s.newRule(r, in)
+	_, _, _, err := s.newRule(r, in)
 	return err
 }
 
@@ -84,7 +85,7 @@ func (s *Server) decodeChange(r *request, in *ruleBody) error {
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
 	rule.IsActive = false // an inactive rule needs no room; updateRule checks the room of the changed rule
-	_, err := s.checkRule(r, &rule)
+	_, _, err := s.checkRule(r, &rule)
 	return err
 }
 
@@ -97,10 +98,13 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // updateRule then checks the change and tries again.
 func (s *Server) updateRule(r *request, in *ruleBody) error {
 	var checked engine.Rule
-	var uses registry.Uses // what checked uses
+	var compiled *engine.CompiledRule // of checked
+	var uses registry.Uses            // what checked uses
 	for {
 		var unchecked *engine.Rule
+		var stored *engine.CompiledRule // nil if the rule was not compiled to be stored
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
+			stored = nil
 			if err := r.mayChange(old); err != nil {
 				return old, err
 			}
@@ -116,11 +120,15 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 				unchecked = &changed
 				return old, errRuleUnchecked
 			}
+			stored = compiled
 			return changed, nil
 		}, uses)
 		switch {
 		case err == nil:
-			return r.ok(s.warned(r, rule))
+			if stored == nil {
+				return r.ok(s.warned(r, rule))
+			}
+			return r.ok(warnedRule{rule, lint.Rule(stored)})
 		case libraryMoved(err) && r.ctx.Err() == nil:
 			checked = engine.Rule{}
 			continue
@@ -129,7 +137,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) error {
 		case r.ctx.Err() != nil:
 			return fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		if uses, err = s.checkRule(r, unchecked); err != nil {
+		if compiled, uses, err = s.checkRule(r, unchecked); err != nil {
 			return err
 		}
 		checked = *unchecked
@@ -249,21 +257,21 @@ func equalExceptTimes(a, b engine.Rule) bool {
 	return a == b
 }
 
-// checkRule reports all mistakes of a rule in one error. It returns the lists and libraries that the
-// rule uses.
-func (s *Server) checkRule(r *request, rule *engine.Rule) (registry.Uses, error) {
+// checkRule reports all mistakes of a rule in one error. It returns the compiled rule, and the lists and
+// libraries that the rule uses.
+func (s *Server) checkRule(r *request, rule *engine.Rule) (*engine.CompiledRule, registry.Uses, error) {
 	o, err := s.conditions(r, rule)
 	if err != nil {
-		return registry.Uses{}, err
+		return nil, registry.Uses{}, err
 	}
 	compiled, err := compileRule(rule, o)
 	if err != nil {
-		return registry.Uses{}, err
+		return nil, registry.Uses{}, err
 	}
 	if rule.IsActive && compiled.Size() > smallRule {
 		err = s.checkRulesSize(r, compiled)
 	}
-	return usesOf(compiled, o.Libraries), err
+	return compiled, usesOf(compiled, o.Libraries), err
 }
 
 // conditions returns the options to compile a rule of the caller's organization.
