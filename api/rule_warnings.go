@@ -7,8 +7,7 @@ import (
 	"writ/engine"
 )
 
-// warnedRule is a stored rule with its warnings: those of `writ check` that hold whatever other rules
-// there are. Comparing all rules would take long for an answer.
+// warnedRule is a stored rule with the warnings of `writ check` that hold whatever other rules there are. Comparing all rules would take long for an answer.
 type warnedRule struct {
 	*engine.Rule
 	Warnings []lint.Warning `json:"warnings,omitzero"`

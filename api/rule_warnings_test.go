@@ -18,8 +18,8 @@ func kindsOf(warnings []lint.Warning) string {
 	return strings.Join(kinds, ", ")
 }
 
-// TestRules_Warnings checks that each answer with a stored rule has its warnings: those of a rule that is
-// created, changed, read and listed.
+// TestRules_Warnings checks that each answer with a stored rule has its warnings, when the rule is created,
+// changed, read and listed.
 func TestRules_Warnings(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

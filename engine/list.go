@@ -191,7 +191,7 @@ func (c *CompiledRule) Documents() []string {
 // ListNames returns the names of the lists that the rules use, sorted, each once.
 func (rs *RuleSet) ListNames() []string { return ListNames((*CompiledRule).Lists, rs.rules...) }
 
-// ListNames returns the names that of returns of rules, sorted, each once.
+// ListNames calls of for each rule and returns all names, sorted, each once.
 func ListNames(of func(*CompiledRule) []string, rules ...*CompiledRule) (names []string) {
 	for _, r := range rules {
 		names = append(names, of(r)...)

@@ -241,8 +241,8 @@ func (c *copier) input(r copied, t *ast.Term) ast.Ref {
 	return ref
 }
 
-// resolve returns what a term of r refers to: a part of the input, a rule of a library, or a name in
-// the module. It returns nil if t is no reference.
+// resolve follows a term of r to a part of the input, a rule of a library, or a name in the module. It
+// returns nil if t is no reference.
 func (c *copier) resolve(r copied, t *ast.Term) ast.Ref {
 	ref, _ := named(t, r.constants).Value.(ast.Ref)
 	for range maxNames {

@@ -111,7 +111,7 @@ func NewLimiter[K comparable](
 	return lim
 }
 
-// Set puts another rate in force. What was used of a bucket stays used.
+// Set puts another rate in force. Requests that a bucket has counted stay counted.
 func (l *Limiter[K]) Set(r Rate) {
 	if !r.on() {
 		l.rate.Store(nil)

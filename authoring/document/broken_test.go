@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the messages for the broken doc
 
 // TestBroken compares the messages for broken documents with the messages stored in
 // testdata/broken. A good message has the right line, and a word that tells the author what to
-// change. The files between the document and the messages are those of libraries.
+// change. The files between the document and the messages are libraries.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.txtar")
 	if err != nil || len(files) < 150 {

@@ -248,7 +248,7 @@ func (w *Watch) load(path string) error {
 	return nil
 }
 
-// watchRoots watches the directories in which suites are searched, and that of the libraries.
+// watchRoots watches the directories of the suites and the directory of the libraries.
 func (w *Watch) watchRoots() error {
 	roots := orHere(w.Roots)
 	if w.Libraries != "" {

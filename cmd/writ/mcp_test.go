@@ -260,8 +260,8 @@ func TestMCP_Fails(t *testing.T) {
 	must(t, ln.Close())
 }
 
-// TestMCP_Attacked holds that a gateway without settings, with wrong ones or without its state makes no call, and that
-// of two gateways that hold the same approved call one makes it.
+// TestMCP_Attacked holds that a gateway without settings, with wrong ones or without its state makes no call. Of two
+// gateways that hold the same approved call, one makes it.
 func TestMCP_Attacked(t *testing.T) {
 	t.Parallel()
 	g := newGatewayed(t)

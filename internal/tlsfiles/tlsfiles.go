@@ -86,7 +86,7 @@ func verify(client []*x509.Certificate, own *x509.Certificate, authorities *x509
 	return nil
 }
 
-// Authorities returns the certificates in file beside those of others, which may be nil.
+// Authorities returns others, which may be nil, with the certificates in file added.
 func Authorities(others *x509.CertPool, file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

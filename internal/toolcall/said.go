@@ -21,7 +21,7 @@ type Said struct {
 	Results []jsontext.Value // of that call
 }
 
-// ParseSaid reads words of the user, or what a call has returned.
+// ParseSaid reads words of the user, or the result of a call.
 func ParseSaid(h Harness, data []byte) (Said, error) {
 	in, err := membersOf(data)
 	if err != nil {

@@ -148,7 +148,7 @@ func (g *Gateway) callTool(
 	return &whole, nil
 }
 
-// intents returns the intents of a call: by the mapping of the settings, or else as the server declares.
+// intents returns the intents of a call. The mapping of the settings goes before the server's own.
 func (g *Gateway) intents(t *tool, call toolcall.Call) ([]writ.Intent, error) {
 	if _, ours := g.plug.Mapping.Tools[call.Tool]; ours || !g.config.AuthZEN || t.authzen == nil {
 		return g.plug.Mapping.Intents(call, writ.Intent{})
@@ -213,7 +213,7 @@ func do[R interface {
 	return res, err
 }
 
-// record records what became of what was decided. The client hears of it in any case: it was done.
+// record records the outcome of decisions. A failure is no error of the client's call, which was made.
 func (g *Gateway) record(ctx context.Context, made []writ.Decision, outcome string) {
 	ctx = context.WithoutCancel(ctx)
 	for _, d := range made {

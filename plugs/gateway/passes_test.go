@@ -22,7 +22,7 @@ import (
 	"writ/plugs/plug"
 )
 
-// allowing is a writ server that allows everything and keeps what it was sent.
+// allowing is a writ server that allows everything and keeps the requests.
 type allowing struct {
 	mu      sync.Mutex
 	intents []map[string]any

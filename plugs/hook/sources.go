@@ -18,7 +18,7 @@ import (
 	writ "writ/sdk/go"
 )
 
-// Bounds of what is kept of a session on disk. They are those of [writ.Provenance].
+// Bounds of a session on disk, the same as in [writ.Provenance].
 const (
 	maxWords   = 64 << 10
 	maxResults = 4 << 20
@@ -89,7 +89,7 @@ func (s session) addWords(text string, now time.Time) error {
 	return s.put(wordsFile, []byte(text), now)
 }
 
-// addResult keeps what a call returned, and drops the oldest results where that is too much.
+// addResult keeps the result of a call, and drops the oldest results if there are too many.
 func (s session) addResult(r result, now time.Time) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s session) addResult(r result, now time.Time) error {
 	return nil
 }
 
-// provenance returns what is kept of the session, and whether something is not.
+// provenance returns the words and results of the session, and whether some were dropped.
 func (s session) provenance(records *plug.Sources) (*writ.Provenance, bool, error) {
 	p := records.Provenance()
 	names, _, err := s.files(wordsFile, resultFile)

@@ -28,9 +28,9 @@ type Config struct {
 	AgentID  string // WRIT_AGENT_ID, for intents without an agent
 	// Timeout bounds a call with all its repetitions. The default is 2 seconds.
 	Timeout time.Duration
-	// Keys is a JWKS with the keys that the caller trusts. If it is set, the error of an evaluation whose
-	// receipt does not verify with them is [ErrAnswer], and so is that of an allow whose receipt is not of
-	// the very intent that was sent. Only [Client.Verify] asks the server for its keys.
+	// Keys is a JWKS with the keys that the caller trusts. If it is set, an evaluation fails with [ErrAnswer]
+	// if the receipt does not verify with them, or if the receipt of an allow is not of the very intent that
+	// was sent. Only [Client.Verify] asks the server for its keys.
 	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper

@@ -86,8 +86,8 @@ func (p *Provenance) User(text string) {
 	p.words.add(&passage{folded: fold(text)})
 }
 
-// Result keeps what a tool returned: a text, or what [json.Marshal] takes. place is the file, address or id that it is
-// from, or empty.
+// Result keeps the result of a tool: a text, or a value for [json.Marshal]. place is the file, the address or the id of
+// its origin, or empty.
 func (p *Provenance) Result(tool string, value any, place string) error {
 	decoded, err := plainJSON(value)
 	if err != nil {
@@ -336,8 +336,8 @@ func isDigits(value string) bool {
 var addressed = regexp.MustCompile(`^(?:"[^"@,;<>()\\]*"|[^"@,;<>()]*)\s*<([^<>"()\s@]+@[^<>"()\s@]+)>$`)
 
 // valuesOf returns the values of an argument. A text, or the text of a JSON array of texts, is read as a list, as
-// conditions read metadata. If it has quotes, comments or angle brackets of another kind than those of display names,
-// it is one value.
+// conditions read metadata. It is one value if it has comments, or quotes or angle brackets that belong to no display
+// name.
 func valuesOf(decoded any) (values []string) {
 	text, ok := decoded.(string)
 	if !ok {

@@ -62,8 +62,8 @@ func write[T any](e *exporter, c storage.Of[T], id string, doc *T) error {
 	return e.document(&c.Collection, storage.Document{ID: id, Value: value})
 }
 
-// writeRevisions writes imported revisions as they are, and the revisions of the source as those of the
-// origin that the file makes of it. A current document under which the source may have decided is a
+// writeRevisions writes imported revisions as they are, and the source's own revisions under the origin that
+// the file makes of the source. A current document under which the source may have decided is a
 // revision, too: the target gives it another number. Memory holds the ids of all, and one document.
 func (e *exporter) writeRevisions(r storage.Reader) error {
 	current, err := e.currentRevisions(r)
@@ -132,8 +132,7 @@ func (e *exporter) currentRevisions(r storage.Reader) (map[string]*storage.Revis
 	return all, err
 }
 
-// origin verifies an origin. The chains of rows and of origins are those of other stores, see
-// [importer.begin].
+// origin verifies an origin. The chains of rows and of origins belong to other stores, see [importer.begin].
 func (c *checker) origin(doc storage.Document) error {
 	o, err := strictly(storage.Origins, doc)
 	if err != nil {
