@@ -1,4 +1,4 @@
-module writ
+module writ.example/writ
 
 go 1.26.8
 

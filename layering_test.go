@@ -15,6 +15,9 @@ type pkg struct {
 	Imports    []string
 }
 
+// module is what the path of each package of writ begins with. The lists below leave it out.
+const module = "writ.example/writ/"
+
 // below are the other rooms that a room may import outside its tests. The rooms of a
 // line stand side by side and do not import each other.
 var below = map[string][]string{
@@ -32,60 +35,61 @@ var below = map[string][]string{
 }
 
 // plain are the packages of internal that every room may import. They import no room.
-var plain = []string{"writ/internal/apikey", "writ/internal/printable", "writ/internal/scrub", "writ/internal/telemetry",
-	"writ/internal/tlsfiles", "writ/internal/toolcall"}
+var plain = []string{"internal/apikey", "internal/printable", "internal/scrub", "internal/telemetry", "internal/tlsfiles",
+	"internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.
-var forTests = []string{"writ/internal/freeze", "writ/internal/metricstest", "writ/internal/must", "writ/internal/newcomer", "writ/internal/oracles", "writ/internal/pypi", "writ/internal/reference",
-	"writ/internal/scrub/scrubtest", "writ/internal/system", "writ/internal/tlsfiles/tlstest"}
+var forTests = []string{"internal/freeze", "internal/metricstest", "internal/must", "internal/newcomer", "internal/oracles", "internal/pypi",
+	"internal/reference", "internal/scrub/scrubtest", "internal/system", "internal/tlsfiles/tlstest"}
 
 // sole has a library and the only packages that may import it.
 var sole = map[string][]string{
-	"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
-	"github.com/open-policy-agent/opa": {"writ/rego"},
-	"github.com/google/cel-go":         {"writ/engine/condition"},
-	"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/index", "writ/storage/embedded/segment"},
-	"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
-	"github.com/lestrrat-go/jwx":       {"writ/api/operator"},
-	"github.com/alecthomas/kong":       {"writ/cmd/writ"},
-	"go.yaml.in/yaml/v3":               {"writ/authoring/document", "writ/cmd/writ", "writ/plugs/plug"},
-	"github.com/fsnotify/":             {"writ/authoring/suite"},
-	"github.com/stripe/":               {"writ/api/billing"},
-	"github.com/standard-webhooks/":    {"writ/api/webhook"},
-	"github.com/sony/gobreaker":        {"writ/decision/core"},
-	"github.com/pelletier/go-toml":     {"writ/internal/scrub"},
-	"github.com/modelcontextprotocol/": {"writ/cmd/writ", "writ/plugs/gateway"},
-	"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
+	"github.com/gofiber/fiber":         {"api", "bench"},
+	"github.com/open-policy-agent/opa": {"rego"},
+	"github.com/google/cel-go":         {"engine/condition"},
+	"github.com/cockroachdb/pebble":    {"storage/embedded", "storage/embedded/index", "storage/embedded/segment"},
+	"go.mongodb.org/mongo-driver":      {"storage/mongodb", "storage/mongodb/mongotest"},
+	"github.com/lestrrat-go/jwx":       {"api/operator"},
+	"github.com/alecthomas/kong":       {"cmd/writ"},
+	"go.yaml.in/yaml/v3":               {"authoring/document", "cmd/writ", "plugs/plug"},
+	"github.com/fsnotify/":             {"authoring/suite"},
+	"github.com/stripe/":               {"api/billing"},
+	"github.com/standard-webhooks/":    {"api/webhook"},
+	"github.com/sony/gobreaker":        {"decision/core"},
+	"github.com/pelletier/go-toml":     {"internal/scrub"},
+	"github.com/modelcontextprotocol/": {"cmd/writ", "plugs/gateway"},
+	"github.com/Shopify/toxiproxy":     {"storage/mongodb/mongotest"},
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog":   {"writ/storage/decisionlog/otlp"},
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace": {"writ/api/tracing"},
-	"github.com/twmb/franz-go":                          {"writ/storage/decisionlog/kafka"},
-	"github.com/envoyproxy/go-control-plane":            {"writ/plugs/envoy"},
-	"google.golang.org/grpc":                            {"writ/plugs/envoy"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog":   {"storage/decisionlog/otlp"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace": {"api/tracing"},
+	"github.com/twmb/franz-go":                          {"storage/decisionlog/kafka"},
+	"github.com/envoyproxy/go-control-plane":            {"plugs/envoy"},
+	"google.golang.org/grpc":                            {"plugs/envoy"},
 }
 
 // TestLayering holds that each package belongs to a room, that arrows between rooms
 // point down, and that a library is imported where it belongs.
 func TestLayering(t *testing.T) {
 	for _, p := range list(t) {
-		room := roomOf(p.ImportPath)
+		path := strings.TrimPrefix(p.ImportPath, module)
+		room := roomOf(path)
 		_, known := below[room]
 		switch {
-		case p.ImportPath == "writ": // the tests of the whole tree
-		case room == "internal" && !within(plain, p.ImportPath) && !within(forTests, p.ImportPath):
-			t.Errorf("%s is neither for every room nor for tests alone: say which in plain or forTests", p.ImportPath)
+		case path+"/" == module: // the tests of the whole tree
+		case room == "internal" && !within(plain, path) && !within(forTests, path):
+			t.Errorf("%s is neither for every room nor for tests alone: say which in plain or forTests", path)
 		case room != "internal" && !known:
-			t.Errorf("%s belongs to no room: the rooms are in below", p.ImportPath)
+			t.Errorf("%s belongs to no room: the rooms are in below", path)
 		}
 		for _, imp := range p.Imports {
-			if strings.HasPrefix(imp, "writ/") {
-				if reason := refused(p.ImportPath, imp); reason != "" {
-					t.Errorf("%s imports %s: %s", p.ImportPath, imp, reason)
+			if ours, ok := strings.CutPrefix(imp, module); ok {
+				if reason := refused(path, ours); reason != "" {
+					t.Errorf("%s imports %s: %s", path, ours, reason)
 				}
 			}
 			for lib, users := range sole {
-				if strings.HasPrefix(imp, lib) && !slices.Contains(users, p.ImportPath) {
-					t.Errorf("%s imports %s: only %v may", p.ImportPath, imp, users)
+				if strings.HasPrefix(imp, lib) && !slices.Contains(users, path) {
+					t.Errorf("%s imports %s: only %v may", path, imp, users)
 				}
 			}
 		}
@@ -111,7 +115,7 @@ func refused(path, imp string) string {
 
 // roomOf returns the folder at the top that the package at path is in.
 func roomOf(path string) string {
-	room, _, _ := strings.Cut(strings.TrimPrefix(path, "writ/"), "/")
+	room, _, _ := strings.Cut(path, "/")
 	return room
 }
 
@@ -126,15 +130,15 @@ func TestLayering_Refuses(t *testing.T) {
 		path, imp string
 		refused   bool
 	}{
-		{"writ/api", "writ/decision", false},
-		{"writ/decision", "writ/api", true},
-		{"writ/rego", "writ/storage", true},
-		{"writ/engine/condition", "writ/engine/glob", false},
-		{"writ/engine", "writ/internal/telemetry", false},
-		{"writ/internal/telemetry", "writ/engine", true},
-		{"writ/api", "writ/internal/reference", true},
-		{"writ/internal/reference", "writ/engine", false},
-		{"writ/storage", "writ/cmd/writ", true},
+		{"api", "decision", false},
+		{"decision", "api", true},
+		{"rego", "storage", true},
+		{"engine/condition", "engine/glob", false},
+		{"engine", "internal/telemetry", false},
+		{"internal/telemetry", "engine", true},
+		{"api", "internal/reference", true},
+		{"internal/reference", "engine", false},
+		{"storage", "cmd/writ", true},
 	} {
 		if got := refused(c.path, c.imp); (got != "") != c.refused {
 			t.Errorf("refused(%s, %s) = %q, want refused: %v", c.path, c.imp, got, c.refused)

@@ -3,7 +3,7 @@ package api
 import (
 	"github.com/valyala/fasthttp"
 
-	"writ/decision/admission"
+	"writ.example/writ/decision/admission"
 )
 
 // admit sets the principal of a request, or returns the error that refuses the request. It looks

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // agentBody is the body of POST /v1/agents.

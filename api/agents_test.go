@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 func TestAgents_LifeCycle(t *testing.T) {

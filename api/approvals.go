@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // retryPending is the Retry-After, in seconds, of a decision whose approval is pending.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // pendingApprovals is the number of undecided approvals in the store while the benchmarks run.

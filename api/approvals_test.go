@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // The rule holds deploys to production that cost more than 500.

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/operator"
-	"writ/decision"
-	"writ/engine"
-	"writ/internal/apikey"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
 )
 
 // auth authenticates requests and caches accepted credentials. A key is cached by its id until the

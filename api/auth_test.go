@@ -12,9 +12,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"writ/api/operator"
-	"writ/internal/apikey"
-	"writ/storage"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
 )
 
 func flip(s string) string {

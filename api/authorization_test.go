@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/api/operator"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 func (h *harness) decision(token string, changes ...obj) (decisionID string) {

@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // The paths of AuthZEN's Authorization API 1.0.

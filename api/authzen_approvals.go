@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"writ/decision"
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // requestsPath is the access request endpoint of AuthZEN's Access Request and Approval Profile. A task of it is an

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // accessBody has the members of an evaluation of AuthZEN, or of several. Members that nobody asks for are ignored, as

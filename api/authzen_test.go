@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
-	"writ/storage/ledger"
+	"writ.example/writ/storage/ledger"
 )
 
 // certification is the shipped example of the certification scenario.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 const batchPath = "/v1/policy/evaluate/batch"

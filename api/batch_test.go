@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/api/limit"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // batch sends a batch and returns the elements of the answer, undecoded.

@@ -16,7 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // benchBody is the body of an evaluation. Each request overwrites the intent id in place.

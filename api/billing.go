@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // Billing sells plans. If an error of Billing has the method below, the caller gets the code and

@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/api/billing"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/api/billing"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/operator"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // unsignedChanges are changes of documents with invented actors.

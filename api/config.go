@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"writ/api/operator"
-	"writ/api/webhook"
-	"writ/decision"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/decision"
 )
 
 // Scrubber finds secrets in texts and replaces them. It must be safe for concurrent use.

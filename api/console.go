@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
-	"writ/api/console"
+	"writ.example/writ/api/console"
 )
 
 // newConsole returns the pages of the console. They call the server's own endpoints.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // consolePages are pages of an organization that has documents of each kind.

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"writ/api/operator"
-	"writ/storage"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/storage"
 )
 
 // visitor is a browser without scripts.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // elsewhere is an external core whose decisions a test sets.

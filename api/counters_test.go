@@ -11,11 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/api/operator"
-	"writ/decision"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestEvaluate_LimitOverTime checks that a simulation does not count towards a limit over time. A

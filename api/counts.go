@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // BenchmarkCounts measures the counts of 30 days by the hour, over loopback. The rows have 20 agents,

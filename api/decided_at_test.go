@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestDecision_DecidedAt checks "It is the clock that a condition may rest on; issued_at is the

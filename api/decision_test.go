@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/receipt"
 )
 
 func TestDecision_Rules_DefaultPriorityIs100(t *testing.T) {

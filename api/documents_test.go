@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestDocuments_OneIsReadAsTheListHasIt reads a policy, a rule and an agent by their ids, and changes

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // endless is a condition in Rego that ends only when its evaluation stops it.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestEnvelope_ADocumentWithoutItIsToldSo(t *testing.T) {

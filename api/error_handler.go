@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/wire"
+	"writ.example/writ/api/wire"
 )
 
 // unrouted is used for a request that matches no route.

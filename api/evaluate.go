@@ -3,11 +3,11 @@ package api
 import (
 	"strings"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // evaluateBody is the body of both evaluation endpoints.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage/receipt"
 )
 
 // decodeEvaluate reads the body of an evaluation. Nearly all bodies are plain JSON, without escapes

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestEvaluate_Outcomes(t *testing.T) {

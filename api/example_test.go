@@ -8,7 +8,7 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 	"github.com/pb33f/libopenapi/orderedmap"
 
-	"writ/rego"
+	"writ.example/writ/rego"
 )
 
 // examplesOf returns the examples of a body by name.

@@ -12,8 +12,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/decision/admission"
-	"writ/storage"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/storage"
 )
 
 // exportPage is the number of rows that are read and written at a time. They take about 100 KiB.

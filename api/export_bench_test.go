@@ -20,14 +20,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/mongodb"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/mongodb"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // benchRows returns the number of rows for the benchmarks, from WRIT_BENCH_ROWS. The default is

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // View implements storage.Store. A test can make any read of the function do fail. The fault's name

@@ -14,8 +14,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 const (

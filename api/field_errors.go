@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/api/operator"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // fieldErrors gathers all mistakes of a body, so that one answer names them all.

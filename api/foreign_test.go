@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"writ/engine"
-	"writ/internal/apikey"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/apikey"
 )
 
 // foreignID is an endpoint that takes an id. theirs is an id of another organization, and missing

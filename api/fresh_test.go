@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // tell reports a change to the server, as the store would.

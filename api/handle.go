@@ -9,11 +9,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/tracing"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/api/tracing"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // handler answers one request. It does not see fasthttp.

@@ -23,16 +23,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/api/limit"
-	"writ/api/operator"
-	"writ/decision"
-	"writ/engine"
-	"writ/internal/scrub"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 const (

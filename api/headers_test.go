@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/limit"
+	"writ.example/writ/api/limit"
 )
 
 // TestSecurityHeaders checks that every route and every kind of refusal sends the headers of

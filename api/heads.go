@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // headAge is the least age of a listed head. Every organization can read all heads. Younger heads

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestDecision_Receipts_Heads checks "GET /v1/ledger/heads". All organizations see the same chain,

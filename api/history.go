@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // listAuthorizations returns the history, newest first. A page of a filtered list may be short or

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // explained is a row of the history with the explanation of its decision. The explanation is not stored.

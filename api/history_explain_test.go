@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
 )
 
 // explain returns a row of the history together with its explanation.

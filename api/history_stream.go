@@ -14,9 +14,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/stream"
-	"writ/decision/admission"
-	"writ/storage"
+	"writ.example/writ/api/stream"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/storage"
 )
 
 const (

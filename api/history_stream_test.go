@@ -15,11 +15,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/tmaxmax/go-sse"
 
-	"writ/api/stream"
-	"writ/internal/scrub/scrubtest"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/storagetest"
+	"writ.example/writ/api/stream"
+	"writ.example/writ/internal/scrub/scrubtest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/storagetest"
 )
 
 // streamReader reads a stream of the history with an independent parser.

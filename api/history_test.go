@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func TestDecision_Resources_AuthorizationFilters(t *testing.T) {

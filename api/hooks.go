@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/toolcall"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // hookClaude decides a call of a tool of Claude Code. The policy and the agent are the key's. A call

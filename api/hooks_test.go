@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 // TestHookClaude holds what Claude Code is told: nothing of an allow, a deny, and of a held call what

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Hosted has the addresses of the deployment for clients and people. Only the deployment sets these

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/transfer"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/transfer"
 )
 
 // Imported validates the documents of another store as the endpoints validate the documents that

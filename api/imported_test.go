@@ -19,13 +19,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/tools/txtar"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/rego"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/transfer"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/transfer"
 )
 
 // importing returns the result of transfer.Check for a file that contains docs.

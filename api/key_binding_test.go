@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/apikey"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
 )
 
 // mint makes a key with the credential token. body describes the new key.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // libraryBody is the body of PUT /v1/libraries/{name}.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // module returns the body of a library with one file.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/scrub/scrubtest"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/scrub/scrubtest"
+	"writ.example/writ/rego"
 )
 
 // paying returns an intent that names payee in its metadata.

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/api/operator"
-	"writ/internal/apikey"
-	"writ/storage"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
 )
 
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
+	"writ.example/writ/internal/telemetry"
 )
 
 // metrics are the metrics of the server. docs/metrics.md lists them. A label never holds a text

@@ -27,7 +27,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
 
-	"writ/api/operator"
+	"writ.example/writ/api/operator"
 )
 
 // sign makes an HS256 token with claims.

@@ -3,8 +3,8 @@ package api
 import (
 	"fmt"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // opsUsageBody is the body of GET /v1/ops/usage. It has sums over all organizations and no

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // organizationStatus says whether an organization is stopped.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 const organizationPath = "/v1/organization/status"

@@ -15,11 +15,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/decision/admission"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/storagetest"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/storagetest"
 )
 
 // orgQueue is the maximum number of waiting requests of one organization.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // registerBody is the body of POST /v1/policies/register.

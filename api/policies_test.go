@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestDecision_Resources_Registering(t *testing.T) {

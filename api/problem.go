@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"net/http"
 
-	"writ/api/limit"
-	"writ/decision"
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 // These are the codes of problems. They are part of the interface. Clients branch on a code, so its

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 func TestProblemOf(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/limit"
-	"writ/engine/condition"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/engine/condition"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
-	"writ/storage/ledger"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage/ledger"
 )
 
 const (

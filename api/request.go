@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"writ/api/operator"
-	"writ/decision/admission"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // request is one call as a handler sees it. Fiber owns the memory of body, which is invalid after

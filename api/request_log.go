@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"writ/storage/ledger"
+	"writ.example/writ/storage/ledger"
 )
 
 // requestLines is how many refused and failed requests have a line of their own in each second.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 const headerRequestID = "X-Request-Id"

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // revisionItem is a revision of a rule, a list or a library. Document is a summary if the document is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // revisionPage is a page of revisions of a rule.

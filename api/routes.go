@@ -7,7 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // route is one row of the table in routes.

@@ -3,8 +3,8 @@ package api
 import (
 	"fmt"
 
-	"writ/authoring/lint"
-	"writ/engine"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
 )
 
 // warnedRule is a stored rule with the warnings of `writ check` that hold whatever other rules there are. Comparing all rules would take long for an answer.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/authoring/lint"
-	"writ/engine"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
 )
 
 // kindsOf returns the fields and the kinds of warnings.

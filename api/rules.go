@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // ruleBody is the body of POST and PATCH of rules. A nil pointer means that the body does not have

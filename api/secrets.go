@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // refuseSecrets refuses a JSON document if one of its strings or its name looks like a secret. The error names each

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // madeUp has the format of a real token. The literal is split in two, so that secret scanners

@@ -14,14 +14,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/console"
-	"writ/api/limit"
-	"writ/api/operator"
-	"writ/api/stream"
-	"writ/api/wire"
-	"writ/decision"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/api/console"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/api/stream"
+	"writ.example/writ/api/wire"
+	"writ.example/writ/decision"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // Server answers writ's HTTP interface. [New] makes it.

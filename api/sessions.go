@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // sessionRequest is the body of POST /v1/sessions.

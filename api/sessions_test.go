@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // session makes a session of org for the agent ci and returns its id. changes replace members of

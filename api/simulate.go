@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // simulateBody is the body of POST /v1/policy/simulate. If the policy, the rules, the agent's status or whether the

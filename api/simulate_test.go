@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // trial returns the body of a simulation with its own policy and rules. changes replace members. A

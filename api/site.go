@@ -14,9 +14,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/authoring/document"
-	"writ/authoring/document/schema"
-	"writ/storage"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/document/schema"
+	"writ.example/writ/storage"
 )
 
 // web holds the pages and their files. web/README.md says where they come from.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/authoring/document/schema"
+	"writ.example/writ/authoring/document/schema"
 )
 
 func TestSchemas_AreServed(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"writ/api/limit"
-	"writ/internal/telemetry"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/internal/telemetry"
 )
 
 // credential is the key by which limits count the requests of a credential.

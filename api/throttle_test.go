@@ -14,10 +14,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/api/limit"
-	"writ/api/operator"
-	"writ/internal/apikey"
-	"writ/internal/metricstest"
+	"writ.example/writ/api/limit"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/internal/metricstest"
 )
 
 // limitedTo configures a server that has only the limits l.

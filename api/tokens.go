@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/internal/apikey"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
 )
 
 // tokenBody is the body of POST /v1/tokens.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/internal/apikey"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/apikey"
 )
 
 func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"writ/engine/resource"
-	"writ/internal/apikey"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/apikey"
 )
 
 // A credential in a URL is leaked, because browsers, proxies and access logs keep URLs. A request with such a URL is

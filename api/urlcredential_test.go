@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/apikey"
+	"writ.example/writ/internal/apikey"
 )
 
 // escapeAll percent-encodes every byte.

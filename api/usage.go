@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // usageBody is the body of GET /v1/usage/summary.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/api/webhook"
-	"writ/storage"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/storage"
 )
 
 // webhookBody is the body of POST /v1/webhooks.

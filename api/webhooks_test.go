@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/webhook"
-	"writ/storage"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/storage"
 )
 
 // webhook makes a webhook of org and returns its id.

@@ -17,10 +17,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/authoring/workspace"
-	"writ/bench/corpus"
-	"writ/bench/load"
-	"writ/engine"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/engine"
 )
 
 // attack describes how one organization attacks all others.

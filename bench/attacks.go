@@ -6,10 +6,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/corpus"
-	"writ/bench/load"
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // attacks lists the expensive things that an organization can do with an ordinary

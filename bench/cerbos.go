@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/corpus"
-	"writ/bench/load"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/engine"
 )
 
 // cerbos starts a Cerbos with the reference policy. The audit log of Cerbos is off.

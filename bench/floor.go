@@ -8,7 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"writ/bench/load"
+	"writ.example/writ/bench/load"
 )
 
 // ServeFloor runs a server at addr until ctx ends. The server is a bare Fiber handler that

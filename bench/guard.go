@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/load"
+	"writ.example/writ/bench/load"
 )
 
 // Guard compares the processor time that two binaries need for a request.

@@ -28,7 +28,7 @@ const hookAnswer = `{"ok":true,"approved":true,"reasons":["policy.allowed: versi
 // process that does nothing, for comparison, and of-20ms is p50-ms over the 20 ms that it may take.
 func BenchmarkHook(b *testing.B) {
 	writ := filepath.Join(b.TempDir(), "writ")
-	if said, err := exec.Command("go", "build", "-o", writ, "writ/cmd/writ").CombinedOutput(); err != nil {
+	if said, err := exec.Command("go", "build", "-o", writ, "writ.example/writ/cmd/writ").CombinedOutput(); err != nil {
 		b.Fatalf("building writ: %v\n%s", err, said)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/load"
-	"writ/bench/proc"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/bench/proc"
 )
 
 // Hostile measures how much the requests of one organization slow down another organization. A

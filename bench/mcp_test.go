@@ -20,7 +20,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	writ "writ/sdk/go"
+	writ "writ.example/writ/sdk/go"
 )
 
 // serveMCP is an MCP server with a tool that does nothing. It does not return.
@@ -40,7 +40,7 @@ func serveMCP() {
 // sum, and of-2ms the first over the 2 ms that it may take.
 func BenchmarkMCP(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "writ")
-	if said, err := exec.Command("go", "build", "-o", program, "writ/cmd/writ").CombinedOutput(); err != nil {
+	if said, err := exec.Command("go", "build", "-o", program, "writ.example/writ/cmd/writ").CombinedOutput(); err != nil {
 		b.Fatalf("building writ: %v\n%s", err, said)
 	}
 	const policyID = "0c0ffee0-0000-4000-8000-00000000000a"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/bench/corpus"
+	"writ.example/writ/bench/corpus"
 )
 
 // Move measures `writ export` and `writ import`. It measures rows a second, processor time for

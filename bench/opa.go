@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/corpus"
-	"writ/bench/load"
-	"writ/bench/proc"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/bench/proc"
+	"writ.example/writ/engine"
 )
 
 // opa starts an OPA server with the reference policy. The policy is written for speed: it has

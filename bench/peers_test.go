@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/open-policy-agent/opa/v1/rego"
 
-	"writ/bench/corpus"
-	"writ/bench/corpus/corpustest"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/corpus/corpustest"
+	"writ.example/writ/engine"
 )
 
 // TestPeers_DecideTheSame checks that OPA and the engine decide alike. OPA's library runs the

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"writ/bench/proc"
+	"writ.example/writ/bench/proc"
 )
 
 // startPatience bounds the wait until a server listens. stopPatience bounds the wait until it

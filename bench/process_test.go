@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/load"
+	"writ.example/writ/bench/load"
 )
 
 // TestMain lets the test binary act as a server that is started by a launcher, and as an MCP server.

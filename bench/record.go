@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/bench/load"
+	"writ.example/writ/bench/load"
 )
 
 // Header describes a measurement: the work, the place and the settings. It is the first line of

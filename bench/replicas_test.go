@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/authoring/workspace"
-	"writ/bench/load"
-	"writ/storage"
-	"writ/storage/mongodb"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/mongodb"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 var replicas struct {

@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/bench/load"
-	"writ/bench/proc"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/bench/proc"
 )
 
 // Load says how requests arrive: in a closed loop, at a rate, or at a share of a rate. The

@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/authoring/workspace"
-	"writ/bench/corpus"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 var sessions struct {

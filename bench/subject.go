@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"writ/api/operator"
-	"writ/bench/load"
-	"writ/bench/proc"
-	"writ/storage/datadir"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/bench/proc"
+	"writ.example/writ/storage/datadir"
 )
 
 // Subject is a server to measure.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"writ/bench/load"
+	"writ.example/writ/bench/load"
 )
 
 // Row sums up the rounds of one subject under one load that count.

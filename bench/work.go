@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 
-	"writ/authoring/workspace"
-	"writ/bench/corpus"
-	"writ/bench/load"
-	"writ/engine"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/load"
+	"writ.example/writ/engine"
 )
 
 // Work describes the work that a server is given.

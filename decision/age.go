@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
 )
 
 // AgeError means that an intent was not decided before, and that its issued_at is too far from the

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
 )
 
 // ItemError says which request in a list of requests caused an error.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // ErrNoApproval means that the id of an approval is not the id of a held decision of the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Cache keeps loaded values by key. The size of the values in bytes is bounded. A Cache is safe

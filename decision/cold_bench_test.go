@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/internal/must"
-	"writ/storage"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
 )
 
 // threadTime returns the processor time of the calling thread.

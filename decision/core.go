@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Core decides intents in place of the built-in engine. Its decisions can only be made

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // Counts returns the counts of the rules' counters for an intent that is only simulated. It

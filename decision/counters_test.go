@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/decision/budget"
-	"writ/engine"
-	"writ/internal/must"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/decision/budget"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
 )
 
 // newCounting returns a pipeline in which an agent may do an allowed action limit times an

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/decision/approval"
-	"writ/decision/budget"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/decision/budget"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // item is the decision of one request. Until it is settled, it has the reservations that were

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // changingLists is a source whose list changes while the rules are loaded.

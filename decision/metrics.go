@@ -7,10 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/telemetry"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/storage/ledger"
 )
 
 // metrics are the metrics of a Service. No label names an organization or an agent.

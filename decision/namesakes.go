@@ -4,7 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // agentBytes is about how many bytes the agents of one name take in the cache. It includes the

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"writ/decision/admission"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // Caller is the party for which intents are decided.

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // planBytes is the approximate size of a cached plan.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/internal/must"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // unreachable is a store whose documents cannot be read.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // Query decides with the Rego rendering of a policy version and its rules. It is safe for

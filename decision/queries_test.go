@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // prepared is a prepared query. It remembers the policy version and the number of rules.

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/decision/budget"
-	"writ/internal/must"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/mongodb"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/decision/budget"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/mongodb"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 // newReplicas returns pipelines, each with its own handle on the same database. An agent may do

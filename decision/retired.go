@@ -3,7 +3,7 @@ package decision
 import (
 	"sync"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // retired keeps the rule sets that a change made stale. When the rules of the organization are

@@ -41,16 +41,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"writ/decision/admission"
-	"writ/decision/approval"
-	"writ/decision/budget"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
-	"writ/storage/retention"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/decision/budget"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/retention"
 )
 
 // Config configures a Service. Store, Ledger, Scrub and Metrics are required. The Service

@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/bench/corpus"
-	"writ/decision/admission"
-	"writ/engine"
-	"writ/internal/must"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/decision/admission"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // opened returns a service that follows its store and works in the background.

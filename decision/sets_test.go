@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 var errNotFound = errors.New("not found")

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 // Stood is what stood when a decision was made.

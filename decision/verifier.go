@@ -10,9 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/telemetry"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/telemetry"
 )
 
 // verifier makes decisions of the built-in engine again with the Rego of their policies. It

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/internal/must"
 )
 
 // processorTime returns the processor time of all threads of the process so far.

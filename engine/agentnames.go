@@ -3,7 +3,7 @@ package engine
 import (
 	"cmp"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // AgentNames has the names of the agent that an intent names. ID and ExternalID are empty if the

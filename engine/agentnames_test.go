@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // TestAgentNames_Key checks "An agent is one" of decisions.md: all names of an agent have one key,

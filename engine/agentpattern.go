@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"writ/engine/glob"
+	"writ.example/writ/engine/glob"
 )
 
 // AgentPattern selects agents, as the agent_id of a policy does. The pattern is one id, a glob over

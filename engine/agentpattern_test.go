@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 func pattern(t testing.TB, text string) *AgentPattern {

@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // The members of a policy that checks read, as [FieldError] names them.

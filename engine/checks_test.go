@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition"
-	"writ/engine/condition/conditiontest"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/internal/must"
 )
 
 // TestCheck_TreesMeanWhatRuns checks that the condition in Check.Holds gives the same result as the

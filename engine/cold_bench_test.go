@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // crowd returns policies in a random order. All policies differ.

@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 
-	"writ/engine/condition"
-	"writ/engine/proof"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/proof"
 )
 
 // refuseUncounted refuses a condition with a counter that counts no intent for which the condition

@@ -1,6 +1,6 @@
 package engine
 
-import "writ/engine/condition"
+import "writ.example/writ/engine/condition"
 
 // Counts returns the values of counters, with in counted. before returns the value without in. It
 // is called only for counters that count in.

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // decide returns the findings of the rules, nil if no rule matches. It also counts the conditions

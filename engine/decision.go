@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // Decision is the outcome of an evaluation. A greater Decision is more restrictive, so the

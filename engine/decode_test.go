@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // evaluateBody has the form of the body of an evaluate request.

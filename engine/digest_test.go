@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // TestDigest_OfNoRules checks the worked example of [Digest].

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // Input has all inputs of an evaluation except the policy and the rules.

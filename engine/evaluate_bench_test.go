@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/bench/corpus/corpustest"
-	"writ/engine"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/corpus/corpustest"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 func mustCompile(tb testing.TB, doc *engine.ActionPolicy) *engine.Policy {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/bench/corpus/corpustest"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/corpus/corpustest"
+	"writ.example/writ/engine"
 )
 
 // TestEvaluate_AllowAllocatesNothing checks that an evaluation that allows allocates nothing:

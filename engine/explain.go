@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // Explanation says why an intent was decided as it was. `writ eval`, `writ test` and the API use

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
 )
 
 // policy returns a policy whose lists often match the generated intents.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestFinding_SaysWhyAsData checks the cause, the field and the rule's revision of findings. No finding

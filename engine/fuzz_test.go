@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 func FuzzRules(f *testing.F) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine/condition"
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 // generator generates random rules and intents.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // intentWith returns an intent that edit has changed.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // ruleIndex finds the rules that can match an intent without evaluating the other rules. A rule is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 var indexCases = flag.Int("index-cases", 20_000, "how many intents the index is tried on")

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Library is a named library of Rego. Conditions in Rego import it as data.lib.<name>.

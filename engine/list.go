@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // List is a named list of texts, or a named JSON document. Conditions use it by its name: see

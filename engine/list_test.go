@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 func TestList_Texts(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // TestIntent_MembersAreThoseOfTheTable checks that the text members of an intent are those in the

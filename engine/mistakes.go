@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // mistakes walks a document that the decoder has refused. It stores the members that fit in the

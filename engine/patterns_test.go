@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Globs_NoListIsSlow checks that a list is refused if it would take long to compile

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"unsafe"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // Semantics is the version of the meaning of policies and rules. It grows with every release that

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/bench/corpus"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
 )
 
 // heap returns the bytes of live objects on the heap.

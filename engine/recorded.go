@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Recorded has the facts of a row of the history about a decision whose inputs are only partly known.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/bench/corpus"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
 )
 
 func TestRestrict(t *testing.T) {

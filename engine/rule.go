@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // The codes of the findings of rules, one for each outcome.

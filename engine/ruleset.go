@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // RuleSet has the compiled active rules of an organization. It is immutable and safe for

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // benchRules returns n rules as an organization writes them. No rule matches benchIntent, except

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // stored returns an active rule with a decision, a condition and a priority.

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 	"weak"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // scope has the compiled values with which the checks of a policy or of a session compare an

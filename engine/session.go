@@ -6,9 +6,9 @@ import (
 	"time"
 	"unsafe"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // SessionStatus says whether a session can be used.

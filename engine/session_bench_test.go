@@ -3,8 +3,8 @@ package engine_test
 import (
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
 )
 
 // BenchmarkEvaluate_Session measures an evaluation in a session that allows the intent.

@@ -3,8 +3,8 @@ package engine
 import (
 	"slices"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // Trace records an evaluation. It has every check of the policy and of the session, in order, and

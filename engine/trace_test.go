@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Rules_ExplainShowsTheCauseAndNoValue checks that explain output has the error of a

@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // Cost is the cost of an action in minor units of an ISO 4217 currency. 1250 EUR is €12.50.

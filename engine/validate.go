@@ -3,8 +3,8 @@ package engine
 import (
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // The greatest sizes of documents, in bytes or in entries. The limits of intents are in package

@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/resource"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
 )
 
 // fields returns the fields that err names. It returns nil if err is nil.

@@ -7,8 +7,8 @@ import (
 	"embed"
 	"fmt"
 
-	"writ/authoring/suite"
-	"writ/engine"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine"
 )
 
 //go:embed rules.yaml policies *_test.yaml

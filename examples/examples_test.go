@@ -4,10 +4,10 @@ import (
 	"regexp"
 	"testing"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 // TestLoad checks that there are enough examples, and that each case gives its codes. TestSuites

@@ -13,11 +13,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/authoring/suite"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 // page is the path of the page whose tables these tests check.

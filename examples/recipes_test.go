@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 var update = flag.Bool("update", false, "write the recipes into the page")

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/internal/must"
-	"writ/internal/scrub"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/scrub"
 )
 
 // TestNoExampleLooksLikeASecret checks that no text in a policy, a rule or a list looks like a

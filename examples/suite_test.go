@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/suite"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // loadSuite reads the suite of a recipe or of an agent.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
 )
 
 // affixes are the patterns of a leaf that are literals with one star, all with the star at the same

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // failing is a line that fails, because the text is no number. surelyFalse and surelyTrue are lines

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 func sampleInput() *engine.RegoInput {

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // BenchmarkPrepared evaluates the reference policy for an allowed intent, in Rego and in the

@@ -8,8 +8,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
 )
 
 // OPA does not ask the budget while it copies or compares one value, or matches one glob or one

@@ -5,7 +5,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/storage"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // QueryTimeout bounds a [Query] for one intent. A query that takes longer is an error and decides

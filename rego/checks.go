@@ -5,10 +5,10 @@ import (
 	"regexp"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // checks defines the findings of the policy's own checks, and the sentence for each code.

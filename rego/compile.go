@@ -5,7 +5,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 func parserOptions() ast.ParserOptions {

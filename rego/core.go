@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // coreFile is the name of the main module that [LowerCore] writes.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"testing"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 func TestLowerCore_DecidesTheExamplesAsTheEngineDoes(t *testing.T) {

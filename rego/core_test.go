@@ -10,9 +10,9 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // Tests of package rego_test use these, because package examples imports this package.

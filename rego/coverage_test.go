@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestCoverage(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // A body of a condition matches only if each of its lines is true. So a line that compares a text of

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // demandsIn returns the demands of a condition as text.

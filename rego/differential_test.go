@@ -12,7 +12,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestEntries_FitTheAction checks which actions a module goes with, by the name of the rule that

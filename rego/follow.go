@@ -7,7 +7,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // OPA's type checker knows the members of the input. It does not know them in two places: in a

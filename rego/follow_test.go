@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // TestReview_MembersAreFollowed checks that a member that the input never has is refused with its

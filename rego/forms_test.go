@@ -3,8 +3,8 @@ package rego
 import (
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Rules_FourForms checks that a condition can be written in four forms, each a JSON

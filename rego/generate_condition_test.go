@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // term is one comparison, written in each of the first three forms.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // generator makes policies, rules and intents out of the same few words. So patterns match, costs

@@ -7,8 +7,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/glob"
-	"writ/internal/must"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/internal/must"
 )
 
 // matcher calls OPA's glob.match with "/" as the delimiter.

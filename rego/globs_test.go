@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Bounds_GlobsTakeLinearTime: "run with a cost limit, counted in steps". OPA's matcher

@@ -10,8 +10,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // guarded are conditions in which a guard could change the result if it stood at the wrong place.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // BenchmarkRulesInRego evaluates an intent under rules in Rego, and alternates with the same

@@ -8,7 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/types"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // A condition calls writ.items(text) with a metadata value. The function returns the list of the

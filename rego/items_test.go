@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // itemTexts has values of metadata.to that programs read in several ways.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
 )
 
 // searching returns the function that turns the patterns of a leaf into regular expressions. It

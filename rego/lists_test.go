@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 func listRule(doc, outcome string) engine.Rule {

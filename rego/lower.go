@@ -7,8 +7,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/format"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // File is one Rego file of a lowered policy.

@@ -10,8 +10,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // someValue makes a random value without variables, of texts that are written with escapes.

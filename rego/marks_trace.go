@@ -8,7 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Enabled implements OPA's QueryTracer.

@@ -7,7 +7,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"writ/engine/glob"
+	"writ.example/writ/engine/glob"
 )
 
 // A condition is charged in steps: a number for each expression that OPA evaluates, and one for

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // TestLower_NamesOfModulesStay checks that the files of rules in Rego have the same names and

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // TestPage_Functions checks that docs/policies.md names each function that a condition can call by

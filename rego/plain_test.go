@@ -11,8 +11,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	opa "github.com/open-policy-agent/opa/v1/rego"
 
-	"writ/engine/resource"
-	"writ/internal/must"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
 )
 
 // plainPieces are parts of resources that are just plain or just not plain.

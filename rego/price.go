@@ -8,7 +8,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // size estimates the bytes of v. It stops counting soon after the total exceeds most.

@@ -9,8 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/storage"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // Query is a lowered policy version with its rules, ready for evaluation. It is safe for

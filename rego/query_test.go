@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 func evaluationInput() *engine.Input {

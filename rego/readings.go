@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // The readings of the resource in Rego: see [resourceReadings].

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
-	"writ/internal/reference"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/reference"
+	"writ.example/writ/rego"
 )
 
 // TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the

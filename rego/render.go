@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // rendering is a tree as Rego v1 functions of one reading of the resource:

@@ -6,7 +6,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // read records every field that the module reads. If a name stands for a field, the field is

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // review compiles source, and returns the condition and its review.

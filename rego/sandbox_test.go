@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -1,6 +1,6 @@
 package rego
 
-import "writ/engine/condition"
+import "writ.example/writ/engine/condition"
 
 // closed is the JSON schema of an object that has only the given members. So a misspelt member is a
 // mistake.

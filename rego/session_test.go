@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // session draws a session for a generated intent.

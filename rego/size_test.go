@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
 )
 
 // TestSize compares sizes with the memory that is used. A cache is bounded by bytes, so a size must

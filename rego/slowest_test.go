@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 // values are expressions that make a large value v. %[1]d is a number of elements. The compiler cannot

@@ -5,7 +5,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // A message of a rule must hold no value of the metadata, even if the value passed through other rules or

@@ -8,7 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/tester"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Tests_FunctionsAreBounded checks this demand: test files may call every function without

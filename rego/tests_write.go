@@ -10,8 +10,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // The names of the files that [Tests] writes.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_DecidedAt: "decided_at is … RFC 3339 text … in Rego (input.decided_at)". Days and hours

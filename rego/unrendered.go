@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // UnrenderedError is the error for rules whose conditions in CEL have no rendering in Rego.

@@ -11,7 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // A time zone is a constant of the condition. If it were the caller's, the caller would choose the

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_DecidedAt_ZonesAreConstant: "no access to network, clock or environment". The zone of a

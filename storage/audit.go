@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // BreakError says where a history was changed after it was written. It names no secret.

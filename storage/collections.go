@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Index is an order of the documents of a collection. Stores contain the values of Index, so no

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // CountedBy is a member of the records by which a [Counter] counts them. Its values are stored.

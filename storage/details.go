@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Details has values of a held decision: a decision that waits for an approval. They are stored

@@ -3,7 +3,7 @@ package storage
 import (
 	"time"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // EntryKind is the kind of an [Entry].

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Finding is a finding of a decision as data. The reason with the same index says the same in words.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestPacked_RoundTrip packs findings and left_out with ordinary and with unusual values, and reads

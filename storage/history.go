@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/receipt"
 )
 
 // Record is a row of the authorization history: the audit projection of one decision with its

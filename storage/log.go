@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Batch is the input of one [Log.Append]. Append also returns the elements that were already

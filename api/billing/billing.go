@@ -12,7 +12,7 @@ import (
 
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Subscriptions keeps one subscription for each organization.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // sameSession is the time during which an equal request returns the same session. A caller can

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // owned returns a subscription of acme with this plan and status.

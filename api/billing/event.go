@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // These are the metadata keys that name an event's organization.

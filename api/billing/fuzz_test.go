@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // FuzzRead processes signed events with any content. No event may panic, change an organization

@@ -20,10 +20,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 const (

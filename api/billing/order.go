@@ -7,8 +7,8 @@ import (
 
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // maxRemembered bounds two lists of an organization: the stored events of one second, and the

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stripe/stripe-go/v85"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // Tolerance bounds the difference between the time of a webhook's signature and the current time.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func TestWebhook_RemembersPastPlans(t *testing.T) {

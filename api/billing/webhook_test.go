@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

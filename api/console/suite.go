@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"writ/internal/printable"
+	"writ.example/writ/internal/printable"
 )
 
 // suiteCase returns a case of a suite that wants the decision of a row, in YAML. A row may lack members of

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/text/currency"
 
-	"writ/internal/printable"
+	"writ.example/writ/internal/printable"
 )
 
 //go:embed web/*.html

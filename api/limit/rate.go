@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Rate is the size of a token bucket. The bucket holds at most Burst requests and regains PerSecond

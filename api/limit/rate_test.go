@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestRateLimit_Text(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // every is the time between two looks at the chains. With a longer one the rows of more decisions are read

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Place is how far a viewer has come in each chain. A chain that it lacks begins at its first head.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Row is a row of the history that may be an event of many viewers.

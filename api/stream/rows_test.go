@@ -3,7 +3,7 @@ package stream
 import (
 	"testing"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // TestHeadRows_AreSharedByViewersThatSelectAlike checks that viewers that select alike have the same rows, and

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

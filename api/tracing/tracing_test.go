@@ -10,7 +10,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"writ/api/tracing"
+	"writ.example/writ/api/tracing"
 )
 
 // TestOpen_SendsSpans checks the spans that a collector gets.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // errRefused means that this deployment sends nothing to the webhook's address.

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"writ/api/webhook"
+	"writ.example/writ/api/webhook"
 )
 
 func TestTargets_Permit(t *testing.T) {

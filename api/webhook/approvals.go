@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // ApprovalsConfig configures a source of approvals. History and Entries are required.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/api/webhook"
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // log is a history with its verdicts, the newest last.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // note records in t the result of a batch. It reports whether the webhook pauses. answered says

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/webhook"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/registry"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
 )
 
 // receiverProcess is the environment variable of the process that receives the deliveries of BenchmarkDelivery. A

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/registry"
 )
 
 // DecisionBoxes stores events about decisions. [registry.Registry] implements it.

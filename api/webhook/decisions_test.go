@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/webhook"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/storagetest"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/storagetest"
 )
 
 // follow makes events of the decisions of a new store. It returns a function that commits a decision to it.

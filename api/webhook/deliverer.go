@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // Outboxes stores deliveries. [registry.Registry] implements it.

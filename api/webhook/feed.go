@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // Source makes events of facts that are not documents. Documents need no source: the update of a

@@ -3,7 +3,7 @@ package webhook
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
+	"writ.example/writ/internal/telemetry"
 )
 
 type metrics struct {

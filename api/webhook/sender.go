@@ -17,7 +17,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

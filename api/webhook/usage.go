@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Usage is the [Source] of events about organizations near their plan's limit of evaluations.

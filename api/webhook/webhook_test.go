@@ -19,10 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"writ/api/webhook"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/registry"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
 )
 
 const org = "acme"

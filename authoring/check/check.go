@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
-	"writ/authoring/lint"
-	"writ/authoring/suite"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine"
 )
 
 // Checker checks files. It compares the rules of all files with each other, as if they belonged to

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
-	"writ/authoring/lint"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/lint"
 )
 
 // Report has the errors and the warnings of one file.

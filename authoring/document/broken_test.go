@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"writ/authoring/document"
-	"writ/authoring/suite"
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 var update = flag.Bool("update", false, "rewrite the messages for the broken documents")

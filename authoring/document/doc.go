@@ -27,7 +27,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Kind is the kind of a document.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 var options = engine.Options{CompileRego: rego.CompileCondition}

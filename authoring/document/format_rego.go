@@ -8,9 +8,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // formatRegoFile formats a file of Rego.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // formatted calls Format and checks its promises: the documents and the comments stay, and

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // suiteMembers has the members of suite.File, because this package cannot import package suite. A

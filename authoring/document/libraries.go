@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // ErrNoLibrary says that a directory of libraries has none.

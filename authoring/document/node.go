@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // node is a value of a document with its place in the file.

@@ -11,8 +11,8 @@ import (
 	"regexp"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // RegoFile is a file of Rego that the condition of a rule names.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 const twoRules = `# Two rules.

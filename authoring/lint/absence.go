@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/proof"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/proof"
 )
 
 // unguarded warns of a rule that denies or asks for approval because of a value that the caller may

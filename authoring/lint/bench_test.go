@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
 )
 
 // manyRules returns n rules, as a large organization has. The rules differ by team, action,

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // entries finds the entries of a list that cover another entry. Comparing every two entries takes

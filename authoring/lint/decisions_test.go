@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 // TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut checks this decision:

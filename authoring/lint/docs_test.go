@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // TestDocs_ExamplesEarnWhatTheySay checks that docs/lint.md has a section for each kind, in order.

@@ -3,11 +3,11 @@ package lint_test
 import (
 	"testing"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/examples"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 const policyID = "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01"

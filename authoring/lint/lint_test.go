@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
 )
 
 // has checks that the warnings are exactly the wanted ones, which are written as "rule@field".

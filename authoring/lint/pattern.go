@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // regexSigns match texts that are common in regular expressions and rare in names.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/proof"
-	"writ/engine/resource"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/proof"
+	"writ.example/writ/engine/resource"
 )
 
 // The fields of a policy's lists.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/authoring/lint"
-	"writ/engine"
-	"writ/engine/condition/conditiontest"
-	"writ/rego"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/rego"
 )
 
 // scale returns how often a property is tried: n times, or 5n times with WRIT_SOAK=1.

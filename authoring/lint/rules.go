@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/proof"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/proof"
 )
 
 // Rules returns the warnings about rules, in the order of the rules. The field of a warning begins

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/proof"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/proof"
 )
 
 // shadow warns of a rule that can never decide. Either its condition is never true, or an earlier

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // TestDecision_DecidedAt_Lint: a condition that rests on issued_at is warned of, in each form, and named decided_at.

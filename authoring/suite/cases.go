@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 // assignment is the value of one column in a case. The column is the path of a member of the

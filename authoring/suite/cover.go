@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // coverage records which parts of policies and rules the cases reached. Suites that test the same

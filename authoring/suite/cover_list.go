@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 type lister interface{ list(c *Coverage) }

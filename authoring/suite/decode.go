@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // absent replaces null while a suite is decoded, because [engine.Decode] refuses null.

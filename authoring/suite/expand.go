@@ -10,8 +10,8 @@ import (
 
 	"github.com/agnivade/levenshtein"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // madeUpID is the intent_id of an intent without one.

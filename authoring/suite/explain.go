@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // maxExplained bounds how many rules with the wanted outcome are explained.

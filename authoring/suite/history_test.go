@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // FuzzHistory_HostileServer makes suites of whatever a server answers. If there are suites, then

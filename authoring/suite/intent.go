@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // value is the value of an intent's member. Its other field names the suite's field that set the

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // libraries are the libraries that the rules of a suite import.

@@ -14,10 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // Suite is a suite for one policy.

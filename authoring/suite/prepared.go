@@ -3,9 +3,9 @@ package suite
 import (
 	"errors"
 
-	"writ/authoring/document"
-	"writ/authoring/lint"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/lint"
+	"writ.example/writ/rego"
 )
 
 // preparation is the prepared Rego of a policy with its rules, or the problems that prevent it.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 // TestRun_RegoAgrees decides generated cases with the engine and with the prepared Rego, and checks

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // TestLoad_RefusesWithEveryPlace checks that the error names each mistake of a suite with its

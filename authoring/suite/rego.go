@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // WriteText writes each failing case, and then one line for each suite.

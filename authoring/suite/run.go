@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // Options configures a run of suites.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // inSession compiles the session of the case. The session is active and belongs to the intent's

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 const sessionHead = `policy: p.yaml

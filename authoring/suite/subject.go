@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // conditions returns the options for compiling rules in every language, over lists.

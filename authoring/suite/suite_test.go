@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // TestRun_TheExample runs the suite that the documentation shows. All 9 cases hold, in Rego too.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // Rewrite is a file of suites with the decisions of the last run in place of the old wants.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // policyText is a policy that allows reading. rulesText has rules with two different outcomes.

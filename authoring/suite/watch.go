@@ -14,7 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 // names has the endings of the file names of suites.

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/internal/printable"
+	"writ.example/writ/internal/printable"
 )
 
 // Client calls the API of a writ server with one credential.

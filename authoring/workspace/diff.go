@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/diff"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 // Difference is a member that has different values on the server and in the file. From is the

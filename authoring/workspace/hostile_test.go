@@ -14,9 +14,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // pulled pulls the documents of a server into the directory work of a new directory, and returns

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // State says how a document in the files differs from the same document on the server.

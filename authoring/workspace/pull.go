@@ -5,7 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 // PullOptions says what a pull may overwrite or remove.

@@ -16,9 +16,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // Request is a request to a server.

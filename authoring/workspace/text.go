@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/authoring/document"
+	"writ.example/writ/authoring/document"
 )
 
 // String shows the change for a review. The server's values come first, then the file's values.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"writ/authoring/document"
-	"writ/engine"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
 )
 
 // Workspace has the documents of a directory's files.

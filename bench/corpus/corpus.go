@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // PolicyID, Organization and Agent are the ids in [ReferencePolicy] and in the intents.

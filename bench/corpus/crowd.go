@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // Policy returns the n-th policy of a crowd. The first is [ReferencePolicy]. The others have

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"writ/bench/corpus"
-	"writ/internal/scrub"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/internal/scrub"
 )
 
 // TestNoDocumentLooksLikeASecret checks that no document of the corpus looks like a secret. The

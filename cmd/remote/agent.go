@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/workspace"
-	"writ/engine"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/engine"
 )
 
 const agentsPath = "/v1/agents"

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
-	"writ/engine"
-	"writ/internal/printable"
-	writ "writ/sdk/go"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/printable"
+	writ "writ.example/writ/sdk/go"
 )
 
 // Intent returns an intent as the client sends it.

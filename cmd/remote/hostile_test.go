@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // printers are the functions that print a server's document, by a document that they print.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/workspace"
 )
 
 const keysPath = "/v1/tokens"

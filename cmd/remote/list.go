@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/workspace"
-	"writ/storage"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/storage"
 )
 
 var errEnough = errors.New("there are enough")

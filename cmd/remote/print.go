@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/internal/printable"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/printable"
 )
 
 // maxCell is the longest text in a table, in characters.

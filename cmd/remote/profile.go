@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage/datadir"
+	"writ.example/writ/storage/datadir"
 )
 
 // Profile is a server and the credential that it gets. No other server gets the credential.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 var profiles = remote.Profiles{

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/authoring/workspace"
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // Credential is what a credential may do.

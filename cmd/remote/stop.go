@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/workspace"
 )
 
 const organizationPath = "/v1/organization/status"

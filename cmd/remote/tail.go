@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tmaxmax/go-sse"
 
-	"writ/authoring/workspace"
-	"writ/internal/printable"
-	"writ/storage"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/internal/printable"
+	"writ.example/writ/storage"
 )
 
 // Tail prints decisions, the newest last.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"writ/authoring/workspace"
-	"writ/cmd/remote"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/cmd/remote"
 )
 
 // ended is a buffer that ends a context once it has a text.

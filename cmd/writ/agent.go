@@ -6,8 +6,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/cmd/remote"
-	"writ/engine"
+	"writ.example/writ/cmd/remote"
+	"writ.example/writ/engine"
 )
 
 // agentCmd groups the verbs about agents and their kill switch.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // apiKeyCmd groups the verbs about API keys. The verb keys is about the keys that sign.

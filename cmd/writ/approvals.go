@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // approvalsCmd groups the verbs about held decisions.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"writ/bench"
-	"writ/storage/datadir"
+	"writ.example/writ/bench"
+	"writ.example/writ/storage/datadir"
 )
 
 type benchCmd struct {

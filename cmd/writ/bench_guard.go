@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 type benchGuardCmd struct {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 type benchHostileCmd struct {

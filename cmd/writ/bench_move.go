@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 type benchMoveCmd struct {

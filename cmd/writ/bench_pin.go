@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/bench/proc"
+	"writ.example/writ/bench/proc"
 )
 
 // pinTo pins this process as --pin says and returns the processors for servers. auto pins only

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 type benchReportCmd struct {

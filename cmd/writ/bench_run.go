@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"writ/bench"
+	"writ.example/writ/bench"
 )
 
 func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"writ/api"
-	"writ/api/billing"
+	"writ.example/writ/api"
+	"writ.example/writ/api/billing"
 )
 
 // billingFlags say how plans are sold. Without a key, plans are not sold.

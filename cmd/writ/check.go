@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"writ/authoring/check"
+	"writ.example/writ/authoring/check"
 )
 
 type checkCmd struct {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // colors reports whether output is coloured. It is coloured on a terminal, unless NO_COLOR is

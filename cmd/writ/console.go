@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"writ/api/console"
+	"writ.example/writ/api/console"
 )
 
 type consoleCmd struct {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/api"
-	"writ/decision"
-	"writ/decision/core"
+	"writ.example/writ/api"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/core"
 )
 
 // coreFlags name the core that makes decisions. Without a URL, this process makes them.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/cmd/remote"
-	writ "writ/sdk/go"
+	"writ.example/writ/cmd/remote"
+	writ "writ.example/writ/sdk/go"
 )
 
 // The exit codes of writ decide, beside exitOK for an allow.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"writ/storage/decisionlog"
-	"writ/storage/decisionlog/kafka"
-	"writ/storage/decisionlog/otlp"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/decisionlog/kafka"
+	"writ.example/writ/storage/decisionlog/otlp"
 )
 
 // The kinds of sinks. A kind is the beginning of --decision-log, up to a colon.

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
-	"writ/api/operator"
-	"writ/examples"
-	"writ/storage/datadir"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/datadir"
 )
 
 type demoCmd struct{}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/authoring/workspace"
-	"writ/engine"
-	"writ/examples"
-	"writ/storage/receipt"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/receipt"
 )
 
 // approval sends a payment that is held and approves it. It then releases the payment, and

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/receipt"
 )
 
 // evaluate sends an intent. If approvalID is not empty, the intent is sent under that approval.

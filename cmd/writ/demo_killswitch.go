@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/examples"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
 )
 
 // agentID returns the id of the agent with an external id. If there is no such agent, agentID

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/authoring/workspace"
-	"writ/engine"
-	"writ/examples"
-	"writ/storage/receipt"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/receipt"
 )
 
 type demo struct {

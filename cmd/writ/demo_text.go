@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // lineWidth is the longest line of the demo. Terminals are often not wider.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/workspace"
 )
 
 type diffCmd struct {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"regexp"
 
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // readDocuments reads the documents in a file. "-" is standard input. If kind is not empty,

@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/document"
-	"writ/authoring/workspace"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // documentFiles returns the files that names refer to, also those with other given extensions: see

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/internal/tlsfiles"
-	"writ/plugs/envoy"
+	"writ.example/writ/internal/tlsfiles"
+	"writ.example/writ/plugs/envoy"
 )
 
 // envoyFlags are the flags of the listener for Envoy.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/authoring/check"
-	"writ/authoring/document"
-	"writ/engine"
-	"writ/internal/printable"
+	"writ.example/writ/authoring/check"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/printable"
 )
 
 // whereHelpIs says how to get help for the verb with the wrong flags. It returns "" if there is

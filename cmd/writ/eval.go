@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 type evalCmd struct {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 // engines holds a policy and rules that one engine, or both, can evaluate.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 func (c *evalCmd) load(s streams) (*engines, error) {

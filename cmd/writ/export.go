@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"writ/storage/datadir"
-	"writ/storage/evidence"
-	"writ/storage/receipt"
-	"writ/storage/transfer"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/evidence"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/transfer"
 )
 
 type exportCmd struct {

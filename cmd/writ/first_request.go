@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"writ/examples"
+	"writ.example/writ/examples"
 )
 
 // firstExample returns an example policy and an intent that the policy allows.

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"writ/api/operator"
-	"writ/examples"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
 )
 
 // greet runs the demo if --demo is set. It tells a first user which files were made and how to

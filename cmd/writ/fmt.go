@@ -9,8 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"writ/authoring/document"
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/workspace"
 )
 
 type fmtCmd struct {

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 const harnessPolicy = "0c0ffee0-0000-4000-8000-00000000000a"

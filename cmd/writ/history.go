@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // historyCmd groups the verbs about what was decided.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
+	"writ.example/writ/plugs/plug"
 )
 
 type hookCmd struct {

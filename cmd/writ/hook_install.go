@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
 )
 
 // hookPlace says whose settings a hook is in.

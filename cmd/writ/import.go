@@ -8,9 +8,9 @@ import (
 	"os"
 	"slices"
 
-	"writ/api"
-	"writ/storage/datadir"
-	"writ/storage/transfer"
+	"writ.example/writ/api"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/transfer"
 )
 
 type importCmd struct {

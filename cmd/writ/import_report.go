@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/storage/evidence"
-	"writ/storage/ledger"
-	"writ/storage/transfer"
+	"writ.example/writ/storage/evidence"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/transfer"
 )
 
 // report prints the counts of an import, and the parts that were not verified.

@@ -10,15 +10,15 @@ import (
 	"os"
 	"time"
 
-	"writ/internal/scrub"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/evidence"
-	"writ/storage/ledger"
-	"writ/storage/mongodb"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/evidence"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/mongodb"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 func (c *importCmd) store(

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"writ/storage/datadir"
-	"writ/storage/receipt"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/receipt"
 )
 
 // rotateEvery is how often the file of the signing key is read.

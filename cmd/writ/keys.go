@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"writ/storage/datadir"
+	"writ.example/writ/storage/datadir"
 )
 
 // keyFiles are the files with the secrets of a deployment. All replicas share the secrets.

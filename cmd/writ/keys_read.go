@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/authoring/workspace"
-	"writ/storage/receipt"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/storage/receipt"
 )
 
 // readKeys reads a key set from a file or a URL.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"writ/api"
-	"writ/api/limit"
+	"writ.example/writ/api"
+	"writ.example/writ/api/limit"
 )
 
 // limitFlags limit how much of the service one caller can use.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // defaultProfile is the profile of users who have one.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 type logoutCmd struct {

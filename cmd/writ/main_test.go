@@ -20,9 +20,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // patience bounds every wait for a process.

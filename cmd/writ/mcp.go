@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/plugs/gateway"
+	"writ.example/writ/plugs/gateway"
 )
 
 type mcpCmd struct {

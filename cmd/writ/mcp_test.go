@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 // filesMCP is an MCP server that makes files, as a program of its own.

@@ -10,15 +10,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/api"
-	"writ/decision"
-	"writ/internal/scrub"
-	"writ/internal/tlsfiles"
-	"writ/plugs/envoy"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/api"
+	"writ.example/writ/decision"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/internal/tlsfiles"
+	"writ.example/writ/plugs/envoy"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 // node is a running process of a deployment. It has the store, the ledger and the server.

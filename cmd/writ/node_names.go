@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // jwks returns the public keys that any process on this store has published. If the store

@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"net"
 
-	"writ/api"
-	"writ/api/operator"
-	"writ/internal/scrub"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/api"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 // openNode opens the data directory and listens, so that the caller can print the addresses. It

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 
-	"writ/api"
-	"writ/decision"
-	"writ/engine"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/api"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // wire makes the ledger and the API on top of the store.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/workspace"
-	"writ/cmd/remote"
+	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/cmd/remote"
 )
 
 // object is a JSON object.

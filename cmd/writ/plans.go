@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // planFile is a plan in a file of plans. A member is nil if the file does not have it. Without

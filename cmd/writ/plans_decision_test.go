@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestDecision_Plans_AllOfItIsConfiguration(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestReadPlans_RulesAndTokensAreOptional(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/workspace"
 )
 
 type pullCmd struct {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"writ/authoring/workspace"
+	"writ.example/writ/authoring/workspace"
 )
 
 type pushCmd struct {

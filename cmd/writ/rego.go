@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 type regoCmd struct {

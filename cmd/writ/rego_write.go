@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
 func (c *regoCmd) load(s streams, o engine.Options) (policies []*engine.ActionPolicy, rules ruleFile, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
-	"writ/internal/tlsfiles"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // again reads the command line, the variables and the file of settings once more.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"writ/authoring/document/schema"
+	"writ.example/writ/authoring/document/schema"
 )
 
 type schemaCmd struct {

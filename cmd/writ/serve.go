@@ -11,9 +11,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/decision/approval"
-	"writ/storage/datadir"
-	"writ/storage/ledger"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/ledger"
 )
 
 type serveCmd struct {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/api"
-	"writ/decision/approval"
-	"writ/engine"
+	"writ.example/writ/api"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
 )
 
 // ackMode says when a decision is answered: before or after it is durable.

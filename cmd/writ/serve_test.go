@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/api"
-	"writ/decision"
-	"writ/storage/ledger"
+	"writ.example/writ/api"
+	"writ.example/writ/decision"
+	"writ.example/writ/storage/ledger"
 )
 
 func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 type statusCmd struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 // stopCmd is the verb stop, and the verb resume.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/mongodb"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/mongodb"
 )
 
 type storeFlags struct {

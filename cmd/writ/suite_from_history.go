@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/authoring/suite"
-	"writ/storage"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/storage"
 )
 
 type suiteFromHistoryCmd struct {

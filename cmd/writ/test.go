@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"regexp"
 
-	"writ/authoring/suite"
+	"writ.example/writ/authoring/suite"
 )
 
 type testCmd struct {

@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"time"
 
-	"writ/authoring/document"
-	"writ/authoring/suite"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/suite"
 )
 
 // watch runs the suites again whenever a file changes. If a file has mistakes, watch shows them

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"writ/internal/tlsfiles"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // tlsFlags are the flags of TLS on the server's own addresses.

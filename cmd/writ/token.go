@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/api/operator"
-	"writ/storage/datadir"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/storage/datadir"
 )
 
 // tokenCmd groups the verbs that mint credentials without a server.

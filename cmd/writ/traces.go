@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
-	"writ/api/tracing"
+	"writ.example/writ/api/tracing"
 )
 
 // openTraces returns the tracer of requests, or nil if there is no collector.

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"writ/cmd/remote"
+	"writ.example/writ/cmd/remote"
 )
 
 type usageCmd struct {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/storage/datadir"
-	"writ/storage/evidence"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/evidence"
 )
 
 type verifyCmd struct {

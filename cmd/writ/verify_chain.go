@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 
-	"writ/storage"
-	"writ/storage/evidence"
-	"writ/storage/ledger"
-	"writ/storage/transfer"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/evidence"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/transfer"
 )
 
 // chain verifies a whole history. An error that was not reported means that the history could

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/decision"
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/decision"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // oneIn is n in a share 1/n, such as 100 in 1/100. 0 means none.

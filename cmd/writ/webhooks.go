@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"time"
 
-	"writ/api/webhook"
-	"writ/storage"
-	"writ/storage/decisionlog"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
 )
 
 // webhookFlags say in which networks webhooks may be.

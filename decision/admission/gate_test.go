@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/metricstest"
+	"writ.example/writ/internal/metricstest"
 )
 
 const deadline = 100 * time.Millisecond

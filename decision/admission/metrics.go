@@ -3,7 +3,7 @@ package admission
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
+	"writ.example/writ/internal/telemetry"
 )
 
 // metrics are the metrics of a gate.

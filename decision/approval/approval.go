@@ -21,9 +21,9 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // Status is the state of an approval. It is [Pending] or the name of a verdict.

@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/decision"
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // TestApproval_IsTheHeldDecision checks the promise "An approval is the held decision". It has

@@ -10,9 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
 )
 
 // MaxTTL is the longest time that a decision can be held. It is well below the shortest

@@ -17,15 +17,15 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/decision"
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/registry"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // Related reports whether a credential asked for a decision itself or is of the same family. A

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"writ/storage/ledger"
+	"writ.example/writ/storage/ledger"
 )
 
 // These are the refusals of [Desk.Judge].

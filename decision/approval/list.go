@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // Filter selects approvals. A zero field selects all.

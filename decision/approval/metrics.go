@@ -3,8 +3,8 @@ package approval
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
-	"writ/storage/ledger"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/storage/ledger"
 )
 
 // metrics are the metrics of a desk. No label names an organization or an agent.

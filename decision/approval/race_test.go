@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage/ledger"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
 )
 
 // rounds is how often each race is run.

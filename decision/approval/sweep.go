@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
-	"writ/internal/scrub"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // taggerOf returns a scrubber with these keys, the newest first.

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // rules returns a set with one rule, which does not match.

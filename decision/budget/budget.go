@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // Config configures Counters. Only History is required.

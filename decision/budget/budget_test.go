@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/resource"
-	"writ/internal/must"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/storage"
 )
 
 // history has the rows of one organization, oldest first. It returns pages of two.

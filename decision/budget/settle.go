@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // settled returns by how much a settlement changes the amount that its decision added. It lowers

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // windowOf returns the shared window with the given key. The store finds it by each name that it may

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 // Simulate returns the counts of counters for an intent that is not decided. It reserves

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // window is the count of a counter for one key. It keeps only the parts in which something was

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // maxAnswer is how many bytes an answer may have. It has room for some 80 reasons of rules.

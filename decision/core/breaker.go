@@ -7,7 +7,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // breaker stops questions to a core that fails.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 const (

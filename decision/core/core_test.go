@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/internal/must"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
 )
 
 var allowed = `{"result":` + verdictOf("allow", `"policy.allowed: version 1 of the policy allows it"`) + `}`

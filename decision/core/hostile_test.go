@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"writ/engine/condition"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
 )
 
 func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/internal/telemetry"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/telemetry"
 )
 
 // outcomeError is the label value of a question without a decision. For other questions the

@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/engine/resource"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/resource"
 )
 
 // input is the input of a question. Its rules, if they are sent, are written beside it: see the

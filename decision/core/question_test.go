@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	opa "github.com/open-policy-agent/opa/v1/rego"
 
-	"writ/bench/corpus"
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 // withRules returns testSet with n rules, compiled as in a deployment with an external core.

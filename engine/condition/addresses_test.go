@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 // outcomeFor returns the outcome of a condition of a rule of one side: see [outcomeOf].

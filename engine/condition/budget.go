@@ -3,7 +3,7 @@ package condition
 import (
 	"fmt"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // budget adds up the compiled sizes of one condition's patterns, and refuses a condition whose

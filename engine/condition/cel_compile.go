@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func compileCEL(source string, o Options) (*Condition, error) {

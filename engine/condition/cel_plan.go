@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // plan turns a checked expression into a program. side is the side for calls of resource_glob.

@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 // withChecks returns CEL with all fields and functions, including those that only policies' checks

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // celIntent returns the intent for which the expressions below are evaluated.

@@ -3,7 +3,7 @@ package condition
 import (
 	"testing"
 
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 // TestCondition_RenderingsAgree checks that CEL agrees with the trees. For match objects and trees

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func TestUnrendered_NamesTheSmallestParts(t *testing.T) {

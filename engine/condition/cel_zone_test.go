@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 // TestDecision_DecidedAt: "decided_at is the row's own time … a timestamp in CEL, RFC 3339 text in

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // forms is the end of error messages. It shows the four forms to an author who wrote something

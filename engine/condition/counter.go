@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine/glob"
+	"writ.example/writ/engine/glob"
 )
 
 // Counter counts the intents that were allowed in a sliding window, or adds up their costs. If a

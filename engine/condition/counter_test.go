@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 const emails = `{"count":{"by":["agent_id"],"action_type":"email.send","window":"1h"},"gt":20}`

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // Demand is a necessary condition of a rule. An intent meets the demand if the field has one of

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // showsForms has parts of the message that shows the four forms.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // FoldID returns the form in which names of agents are compared. Names with equal forms belong to the

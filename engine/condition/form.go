@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func admitsResource(s string) error {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Frame holds the values of one evaluation. Every program of a policy and of its rules reads the

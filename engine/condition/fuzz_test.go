@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 func FuzzCondition(f *testing.F) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Value is a metadata value, as conditions read it. It is immutable.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // fnList is the function that names a list in CEL: intent.metadata.payee in list("payees").

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 func testLists() Lists {

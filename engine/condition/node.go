@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Node is a condition as a tree. Every node is true or false for any intent: a comparison with a

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // askTree evaluates a tree without CEL. Its result is the meaning of the tree, which both

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // predicate is a compiled node.

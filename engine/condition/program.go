@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // Program is a compiled condition. It is immutable and safe for concurrent use.

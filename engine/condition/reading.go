@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // hasReadings reports whether a comparison has to heed that its metadata value, or its item, can be

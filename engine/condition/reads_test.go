@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/condition/conditiontest"
 )
 
 func TestReads(t *testing.T) {

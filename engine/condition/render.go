@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // CEL returns a CEL expression that is true for the same intents as n. n must not have an opaque

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/condition/conditiontest"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/resource"
 )
 
 // attacker writes conditions that take as long as they may.

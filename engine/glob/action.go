@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Actions is a compiled list of action types. An entry is compared exactly, including its case.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(t *testing.T) {

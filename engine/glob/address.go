@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Addresses is a set of patterns, as [CompileSet] compiles them, whose * ends at an @ too.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // This package has these limits.

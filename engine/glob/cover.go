@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Shape is a pattern that can be compared with other patterns. side is the side of the pattern's

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func TestShape_Covers(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gobwas/glob/syntax"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Expression is a list, as some readers read it, in one regular expression (RE2) without anchors.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // PatternError says which pattern of a list does not compile, and gives the reason.

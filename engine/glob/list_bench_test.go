@@ -3,7 +3,7 @@ package glob
 import (
 	"testing"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func BenchmarkList(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // automaton matches patterns that start with the same literal. It matches all of them in one pass

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // addressBrackets matches a pattern up to an address in brackets.

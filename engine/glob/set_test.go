@@ -8,7 +8,7 @@ import (
 
 	"github.com/gobwas/glob"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 func mustSet(t testing.TB, patterns ...string) *List {

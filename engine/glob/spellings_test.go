@@ -3,8 +3,8 @@ package glob
 import (
 	"testing"
 
-	"writ/engine/resource"
-	"writ/internal/oracles/verdicts"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/oracles/verdicts"
 )
 
 // TestDecision_Resources_NoSpellingOfABlockedResourceMayPass checks the verdicts on lists. For each

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/resource"
+	"writ.example/writ/engine/resource"
 )
 
 // Warning returns the reason why a pattern of a side can match hardly any resource, and a better

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/resource"
-	"writ/internal/must"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
 )
 
 // TestDecision_Resources_Warnings checks the warnings for patterns that can match hardly any

@@ -3,7 +3,7 @@ package proof
 import (
 	"strings"
 
-	"writ/engine/glob"
+	"writ.example/writ/engine/glob"
 )
 
 // letter stands for the text that a * matches. No entry has this character.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
 )
 
 // Counted says whether a counter counts the intents for which a condition asks it.

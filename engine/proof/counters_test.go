@@ -4,10 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
-	"writ/internal/must"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
+	"writ.example/writ/internal/must"
 )
 
 func TestProver_Counters(t *testing.T) {

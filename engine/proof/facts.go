@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"slices"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // facts has the known facts about a subject. They hold in each intent that has the subject.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine/condition"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // shapeKey identifies a pattern or an exact text of a list.

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Index finds the items that may be true in a case. It need not decide each item. The zero value is

@@ -11,7 +11,7 @@ package proof
 import (
 	"slices"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 // Prover proves statements about conditions. Only one goroutine at a time may use it.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/condition"
-	"writ/engine/condition/conditiontest"
-	"writ/engine/glob"
-	"writ/engine/resource"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/engine/condition/conditiontest"
+	"writ.example/writ/engine/glob"
+	"writ.example/writ/engine/resource"
 )
 
 // TestCovers_IsTrueOfActionTypes checks the functions that report that one action type covers or

@@ -84,7 +84,7 @@ func TestWalk(t *testing.T) {
 	}
 	entered := func(test string) map[string]int {
 		profile := filepath.Join(t.TempDir(), "profile")
-		run(t, ".", "go", "test", "-run", "^"+test+"$", "-coverpkg=writ/engine/...", "-covermode=count", "-coverprofile="+profile, "./walk")
+		run(t, ".", "go", "test", "-run", "^"+test+"$", "-coverpkg=../../engine/...", "-covermode=count", "-coverprofile="+profile, "./walk")
 		text, err := os.ReadFile(profile)
 		if err != nil {
 			t.Fatal(err)

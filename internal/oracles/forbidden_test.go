@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 type form string

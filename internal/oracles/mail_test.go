@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"writ/engine"
-	"writ/engine/condition"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 var addressTexts = flag.Int("addresses", 3_000, "how many texts with addresses to make")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"writ/engine/condition"
+	"writ.example/writ/engine/condition"
 )
 
 var (

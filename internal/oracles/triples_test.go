@@ -3,7 +3,7 @@ package oracles
 import (
 	"testing"
 
-	"writ/internal/oracles/verdicts"
+	"writ.example/writ/internal/oracles/verdicts"
 )
 
 // TestTriples checks the verdicts on whole policies.

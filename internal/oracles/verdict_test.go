@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // verdict is the verdict on the resource of an intent.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"writ/internal/printable"
+	"writ.example/writ/internal/printable"
 )
 
 func TestText(t *testing.T) {

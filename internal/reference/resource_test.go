@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"writ/internal/oracles/verdicts"
+	"writ.example/writ/internal/oracles/verdicts"
 )
 
 // stricter are resources for which the engine is stricter than the text, because some program reads

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/scrub/scrubtest"
+	"writ.example/writ/internal/scrub/scrubtest"
 )
 
 // encoders has the encodings in which a text may occur in headers, environments and

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"writ/internal/apikey"
+	"writ.example/writ/internal/apikey"
 )
 
 // ownRules are the rules that gitleaks lacks.

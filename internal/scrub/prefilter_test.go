@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/scrub/scrubtest"
+	"writ.example/writ/internal/scrub/scrubtest"
 )
 
 // naive applies all rules one by one. As in gitleaks, a rule is applied if the text

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"writ/internal/scrub/scrubtest"
+	"writ.example/writ/internal/scrub/scrubtest"
 )
 
 func newScrubber(t testing.TB) *Scrubber {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/internal/scrub/scrubtest"
+	"writ.example/writ/internal/scrub/scrubtest"
 )
 
 // TestIdentity_Example checks the example in the package documentation.

@@ -3,8 +3,8 @@ package system
 import (
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // TestDecision_Audit_Queued_CrashAndStop checks --audit-ack=queued. The real binary answers before

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"testing"
 
-	"writ/examples"
-	"writ/storage"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/receipt"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/receipt"
 )
 
 // history reads the whole authorization history, page by page, and returns it by intent. It

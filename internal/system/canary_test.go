@@ -22,12 +22,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/internal/scrub/scrubtest"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/scrub/scrubtest"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
 )
 
 // TestCanaries checks that no secret is stored or shown. It puts invented secrets, the canaries,

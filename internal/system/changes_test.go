@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"writ/storage/embedded"
-	"writ/storage/ledger"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
 )
 
 // TestChanges_AreSigned checks that an operator's change is soon listed with its author. A stop of

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/examples"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
 )
 
 // object is a JSON object.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage/datadir"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // cluster has replicas on one database. The replicas share a data directory for the keys. Without a

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/examples"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
 )
 
 // TestDecision_ExternalEvaluationCore_ARealOPA checks decisions of a real OPA server. OPA is built

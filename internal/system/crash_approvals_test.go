@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/api/operator"
-	"writ/examples"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
 )
 
 // waiting is an intent that is held, approved and executed while servers are killed.

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/examples"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
 )
 
 // stood is a decision with its explanation, when it was decided and later.

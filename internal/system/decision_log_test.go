@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 func fileText(t *testing.T, path string) string {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage/datadir"
+	"writ.example/writ/storage/datadir"
 )
 
 // TestFullDisk fills the disk while the real binary decides. From then on writ must refuse, log the

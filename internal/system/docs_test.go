@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/storage/datadir"
+	"writ.example/writ/storage/datadir"
 )
 
 // block is a fenced block of commands. A sh block has only commands. A console block has commands

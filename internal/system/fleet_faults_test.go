@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 // silence freezes the leading replica until another replica treats it as dead. A kill switch waits

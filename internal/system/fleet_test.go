@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/storage"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // fleet is the set of servers on which the test causes outcomes and faults.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 // tenth divides every timeout in an HAProxy configuration by ten, so that tests are short.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine"
-	"writ/internal/scrub/scrubtest"
-	"writ/storage"
-	"writ/storage/datadir"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/scrub/scrubtest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
 )
 
 // identities is a server and its rows. The test checks how the history distinguishes agents.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // mongodbMetrics is the prefix of the metrics of the store mongodb.

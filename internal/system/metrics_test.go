@@ -19,9 +19,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/storage/datadir"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/datadir"
 )
 
 // These names must not appear in any metric.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/freeze"
-	"writ/storage/datadir"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/internal/freeze"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 func TestMongoDB_FlagsOfOneStore(t *testing.T) {

@@ -16,15 +16,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/storage"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
 )
 
 // moved is a deployment that is the source or the target of a move.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/examples"
+	"writ.example/writ/examples"
 )
 
 // TestNames_NoSpellingIsAnotherAgent runs [mutatedNames] on one process. With WRIT_SOAK=1 (make

@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/tools/txtar"
 
-	"writ/authoring/document"
-	"writ/authoring/document/schema"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/document/schema"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // onlyWritRefuses names the broken documents that OPA accepts. Their functions, references and

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/authoring/suite"
-	"writ/examples"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/examples"
 )
 
 // TestRego_OPATestPasses runs a real `opa test` on the output of `writ rego --input`. The tests

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/operator"
-	"writ/examples"
-	"writ/storage/datadir"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/datadir"
 )
 
 // process is a running `writ serve`.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/pypi"
+	"writ.example/writ/internal/pypi"
 )
 
 // debian is a program of a Debian package. The package need not be installed.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/operator"
-	"writ/examples"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
 )
 
 // raceOfOneApproval checks concurrent use of approvals. One replica holds some intents. Two other

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/api/operator"
-	"writ/examples"
+	"writ.example/writ/api/operator"
+	"writ.example/writ/examples"
 )
 
 // clocksApart checks three replicas with different clocks. One clock is a minute ahead, and another

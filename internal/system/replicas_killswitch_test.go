@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 // killSwitchOverReplicas sets and resets a kill switch at two replicas in turn, under load on both.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/freeze"
+	"writ.example/writ/internal/freeze"
 )
 
 // oneLeads checks that exactly one replica does the shared background work. If that replica is

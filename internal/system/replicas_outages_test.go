@@ -11,7 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // TestOutages causes faults of networks, disks and hosts at members of a replica set while replicas

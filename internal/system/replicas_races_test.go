@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/examples"
+	"writ.example/writ/examples"
 )
 
 // raceOfOneIntent sends each of several intents to three replicas at the same time. An intent must

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // soaking reports whether the tests run with the long durations of `make soak`.

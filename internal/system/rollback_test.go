@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage/datadir"
+	"writ.example/writ/storage/datadir"
 )
 
 // TestRollback checks "Damage does not open as an empty store" with the real binary. The test kills

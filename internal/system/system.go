@@ -72,7 +72,7 @@ func build(dir string, args ...string) (string, error) {
 	if testing.CoverMode() != "" {
 		args = append(args, "-cover", "-coverpkg=writ/...")
 	}
-	if out, err := exec.Command("go", append(args, "writ/cmd/writ")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append(args, "writ.example/writ/cmd/writ")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building writ: %w\n%s", err, out)
 	}
 	return writ, nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/tlsfiles/tlstest"
+	"writ.example/writ/internal/tlsfiles/tlstest"
 )
 
 // overTLS returns a sender that trusts an authority.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage/datadir"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // topology has the services of docker-compose.yml as local processes, without Grafana.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage/embedded"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
 )
 
 // TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart checks "A stored policy version

@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/internal/scrub"
-	"writ/storage"
-	"writ/storage/datadir"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/retention"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/retention"
 )
 
 // pastHistory writes decisions of two organizations to a new data directory. The decisions are an

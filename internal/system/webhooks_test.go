@@ -19,10 +19,10 @@ import (
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"writ/api/webhook"
-	"writ/engine"
-	"writ/examples"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/api/webhook"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // hearer receives webhooks and verifies them.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestWorkspace_OverwritesNoLaterChangeOfAList checks a list that somebody else changed after the

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/examples"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/examples"
+	"writ.example/writ/storage/ledger"
 )
 
 // author is a user of writ who has files and a credential.

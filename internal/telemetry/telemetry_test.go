@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
+	"writ.example/writ/internal/telemetry"
 )
 
 func TestRegister_AllOrNone(t *testing.T) {

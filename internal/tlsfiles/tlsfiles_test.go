@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/must"
-	"writ/internal/tlsfiles"
-	"writ/internal/tlsfiles/tlstest"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/tlsfiles"
+	"writ.example/writ/internal/tlsfiles/tlstest"
 )
 
 var soon = time.Now().Add(time.Hour)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 // TestParseSaid holds what is read of the user's words and of what calls returned.

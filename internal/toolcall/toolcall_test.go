@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 var update = flag.Bool("update", false, "rewrite what the calls of testdata are")

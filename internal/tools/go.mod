@@ -1,4 +1,4 @@
-module writ/internal/tools
+module writ.example/writ/internal/tools
 
 go 1.26.8
 

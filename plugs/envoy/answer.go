@@ -9,7 +9,7 @@ import (
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 
-	writ "writ/sdk/go"
+	writ "writ.example/writ/sdk/go"
 )
 
 // refusal is the body of a refused request.

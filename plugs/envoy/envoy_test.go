@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"writ/internal/must"
-	"writ/internal/tlsfiles"
-	"writ/internal/tlsfiles/tlstest"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/tlsfiles"
+	"writ.example/writ/internal/tlsfiles/tlstest"
 )
 
 // check is a check of GET http://shop.example/goods.

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // plain are the methods of MCP that are about the connection, or that list what there is. They pass.

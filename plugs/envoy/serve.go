@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"writ/internal/tlsfiles"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // unixPrefix begins the address of a Unix socket.

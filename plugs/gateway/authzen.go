@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // authzen is the mapping that a server declares for a tool in x-authzen-mapping of its inputSchema, as COAZ-MCP

@@ -30,7 +30,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/plugs/plug"
+	"writ.example/writ/plugs/plug"
 )
 
 // Config has the settings of a gateway.

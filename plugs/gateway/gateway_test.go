@@ -16,8 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/plugs/gateway"
-	"writ/plugs/plug"
+	"writ.example/writ/plugs/gateway"
+	"writ.example/writ/plugs/plug"
 )
 
 // line is the gateway at the other end of standard input and output.

@@ -12,9 +12,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 const codeRefused = -32001

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/plugs/gateway"
-	"writ/plugs/plug"
+	"writ.example/writ/plugs/gateway"
+	"writ.example/writ/plugs/plug"
 )
 
 // allowing is a writ server that allows everything and keeps the requests.

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/diff"
 
-	"writ/plugs/plug"
+	"writ.example/writ/plugs/plug"
 )
 
 // pin is the file of pinned tools: their definitions as the server gave them. A server

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 // TestTool_Check holds which arguments the schemas of both drafts take.

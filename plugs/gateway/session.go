@@ -10,8 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // sessions are the writ sessions of connections. Over HTTP, requests of revisions without connections share

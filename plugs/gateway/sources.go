@@ -6,9 +6,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 // wordsMeta is the member of a call's _meta with the user's words: a text or several. Any client can fill it.

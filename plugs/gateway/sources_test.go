@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"writ/plugs/gateway"
+	"writ.example/writ/plugs/gateway"
 )
 
 // TestGateway_Sources holds where the arguments of calls are said to come from.

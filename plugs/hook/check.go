@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 // The probe is what [Installation.Check] hands to an installed hook. It is no call, so the hook blocks

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // decide answers about a call that is about to be made.

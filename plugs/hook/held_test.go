@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
 )
 
 func (s *server) set(status string) {

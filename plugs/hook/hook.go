@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
 )
 
 // Hook has the settings of a hook. Its Timeout bounds the whole process, but for Wait.

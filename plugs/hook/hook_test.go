@@ -18,9 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
+	"writ.example/writ/plugs/plug"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

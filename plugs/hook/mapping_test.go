@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 // TestMapping holds what a mapping makes of a call, and that a call which lacks what it names is blocked.

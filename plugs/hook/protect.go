@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/internal/toolcall"
+	"writ.example/writ/internal/toolcall"
 )
 
 // settingsOf returns the files in which a harness looks for hooks, for the user, for the project and for the

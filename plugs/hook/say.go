@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 // denied blocks a call.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 // sessionDigest names a harness's session in the names of files.

@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/diff"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
 )
 
 // Installation is a hook as a harness's settings have it.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
+	"writ.example/writ/plugs/plug"
 )
 
 func installation(t testing.TB, harness toolcall.Harness) hook.Installation {

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
+	writ "writ.example/writ/sdk/go"
 )
 
 // Bounds of a session on disk, the same as in [writ.Provenance].

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/hook"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/hook"
 )
 
 // talk is a session of a harness whose hook states sources.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/toolcall"
-	"writ/plugs/plug"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/plugs/plug"
 )
 
 // state has a file for each call, beside the held calls.

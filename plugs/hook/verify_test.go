@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/internal/toolcall"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/toolcall"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // signing is a server that allows every intent with a genuine receipt, or replays the receipt of the first one.

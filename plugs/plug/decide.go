@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	writ "writ/sdk/go"
+	writ "writ.example/writ/sdk/go"
 )
 
 // Decide returns the decisions about a call if it may run. Otherwise it returns a [writ.Denied], a

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/internal/printable"
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/printable"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // Settings has the settings of a plug.

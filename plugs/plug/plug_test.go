@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/plugs/plug"
+	"writ.example/writ/plugs/plug"
 )
 
 func TestOneLine(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"writ/internal/toolcall"
-	writ "writ/sdk/go"
+	"writ.example/writ/internal/toolcall"
+	writ "writ.example/writ/sdk/go"
 )
 
 // Sources has by tool the fields of its results that are ours: see [writ.Provenance].

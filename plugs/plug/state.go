@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	writ "writ/sdk/go"
+	writ "writ.example/writ/sdk/go"
 )
 
 // State is the directory in which the processes of a plug leave word for each other. A file appears

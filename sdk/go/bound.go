@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // maxVersion is the highest version of a policy that a receipt is tried with: an answer does not say its

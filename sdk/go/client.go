@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Config has the settings of a [Client]. An empty text is replaced by an environment variable.

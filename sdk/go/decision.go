@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Intent is an action that an agent wants to take. Action type and resource are required.

@@ -197,7 +197,7 @@ func TestDeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Fields(string(out)); len(got) != 2 || got[0] != "writ/storage/receipt" || got[1] != "writ/sdk/go" {
+	if got := strings.Fields(string(out)); len(got) != 2 || got[0] != "writ.example/writ/storage/receipt" || got[1] != "writ.example/writ/sdk/go" {
 		t.Errorf("the package brings %v", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Verify checks the signature of a receipt with the public keys of the server, and that the receipt has

@@ -27,7 +27,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // Dir is the path of a data directory.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/embedded"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // BenchmarkFile measures how fast a backlog in the embedded store goes to a file. A head has 64 rows.

@@ -12,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Row is a row of the history on its way to a sink.
@@ -40,7 +40,7 @@ type History interface {
 	Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) error
 }
 
-// Positions store how far each chain is confirmed. [writ/storage/registry.Registry] implements it.
+// Positions store how far each chain is confirmed. Package registry implements it.
 type Positions interface {
 	BeginSink(ctx context.Context, name string, tips []receipt.Chain) error
 	Confirmed(ctx context.Context, name string, chain [16]byte) (uint64, error)

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // world is a store with one handle and a sink that a test can break.

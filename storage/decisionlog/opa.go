@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // opaEvent is an event of OPA's decision log, as far as a row fills it. OPA's type is EventV1 of its

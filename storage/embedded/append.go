@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/receipt"
 )
 
 // intent identifies an intent. Each intent is decided once. id is [storage.Record.IntentKey].

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 func benchRecord(n uint64) *storage.Record { return storagetest.BenchRecord(n, 16) }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 )
 
 // The counts of a value on a day are one key with 24 numbers:

@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestRestart_KeepsEverything checks that all data is still stored after Close and Open. The chain

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestDecided_TellsOnlyOfWhatIsDurable checks that Decided returns only durable records. Other

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // A key of a global collection has no organization.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 )
 
 // The key of a settlement is the key of its row followed by settlementMark. Therefore a scan of

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store. A service makes about

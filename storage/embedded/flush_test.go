@@ -5,7 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestFlush_BesideCommits checks that each committed record is found exactly once while keys move

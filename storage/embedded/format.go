@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // format is the number of the directory's format. It covers the keys and values, and the items of

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"writ/storage/embedded/segment"
-	"writ/storage/receipt"
+	"writ.example/writ/storage/embedded/segment"
+	"writ.example/writ/storage/receipt"
 )
 
 // frame is a decoded frame of the history.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sort"
 
-	"writ/storage"
-	"writ/storage/embedded/segment"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 // A removal leaves the rows in their segment, where no key leads to them. Such rows are garbage.

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestRewrite_KeepsWhatIsNotRemoved checks that a segment becomes small after most of its rows were

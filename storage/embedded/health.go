@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // health tracks whether the store can commit. It logs each change.

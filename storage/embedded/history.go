@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 )
 
 func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/embedded/segment"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 // Import implements storage.Importer. It writes one frame and does not change the chain or the

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // The head of a frame is a receipt.SignedHead as its MarshalBinary writes it. The items are the

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded/index"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 )
 
 // kind is the first byte of a key: the kind of the row.

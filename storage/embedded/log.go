@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/embedded/segment"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
+	"writ.example/writ/storage/receipt"
 )
 
 // segmentSize is the size of a segment in bytes. Reading a segment of this size after a crash takes

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // deleteLost adds to b the deletion of all keys that lead to frames after frame last. These frames

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/metricstest"
+	"writ.example/writ/internal/metricstest"
 )
 
 func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/index"
 )
 
 // openPatience is how long the flush of Pebble's log may fail while a store opens.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/receipt"
 )
 
 // Followed implements storage.Log. The directory has only one chain.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/receipt"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/receipt"
 )
 
 // BenchmarkProve proves 1,000,000 rows of four organizations. The ledger has written the rows in

@@ -18,12 +18,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/receipt"
 )
 
 func signerOf(seed byte) *receipt.Signer {

@@ -8,7 +8,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // maxMeters is how many meters without held places are kept in memory. They take about two

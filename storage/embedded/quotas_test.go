@@ -7,8 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestDecision_Plans_PlacesAfterARestart checks the meters after a restart. Decisions must count.

@@ -19,11 +19,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded/segment"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/segment"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // readFrame is a frame as testdata/read_history.py prints it.

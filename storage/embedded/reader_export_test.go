@@ -3,7 +3,7 @@ package embedded
 import (
 	"testing"
 
-	"writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestReadOnly_OneOrganization checks that ReadOnly returns all data that an export of one

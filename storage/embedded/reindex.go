@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/embedded/segment"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 // reindex writes again the keys of all frames up to the last indexed frame. Pebble can lose tables

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // historyRows returns the keys and values of the history in Pebble.

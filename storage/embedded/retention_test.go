@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestRemoveRecords_SettledMeanwhile commits a settlement while a removal moves keys to Pebble. The

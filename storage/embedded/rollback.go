@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
-	"writ/storage/embedded/segment"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/segment"
+	"writ.example/writ/storage/receipt"
 )
 
 // inspection describes a directory before anything in it is changed. tip is the end of the store,

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 )
 
 // readPanic turns a panic into an error.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage/embedded/segment"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 // shutdownManifest is the name of the file in which Close lists the directory's files. Pebble

@@ -14,10 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/embedded/index"
-	"writ/storage/embedded/segment"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
+	"writ.example/writ/storage/receipt"
 )
 
 // Options configure a Store. A service needs none of them.

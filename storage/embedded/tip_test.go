@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestTip_Text(t *testing.T) {

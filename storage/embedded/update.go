@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // update is a storage.Tx. Store.writes is held while the update is used.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // changeKey returns the key of a change. number counts the changes of a revision from 0.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // Held is a receipt from a file. If the file also has the evaluation result or the row of the

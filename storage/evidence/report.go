@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // ParseAnchors reads heads, one on each line. If data is or contains a receipt, ParseAnchors

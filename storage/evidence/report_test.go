@@ -3,8 +3,8 @@ package evidence
 import (
 	"testing"
 
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // TestVerifyChain_CountsFitALine checks that the counts of 1,000,000 decisions fit into a line of

@@ -26,8 +26,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"writ/engine/condition"
-	"writ/storage"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // hanging is a store that grants places for the first request. It answers no later request.

@@ -5,7 +5,7 @@ package ledger
 import (
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestProject_Allocations(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/internal/metricstest"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/metricstest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/receipt"
 )
 
 // callers is the number of goroutines that commit concurrently in a parallel benchmark.

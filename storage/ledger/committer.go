@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // committer writes one batch after the other. Only the goroutine of run uses its fields.

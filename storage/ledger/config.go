@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/storage"
-	"writ/storage/lease"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
+	"writ.example/writ/storage/receipt"
 )
 
 // Mode says how much of a request the history keeps.

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
-	"writ/engine"
-	"writ/storage/embedded"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/receipt"
 )
 
 // TestEmbedded checks the ledger on the embedded store. The scheduler determines the batches. The

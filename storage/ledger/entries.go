@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Settle records the outcome of a decision's action. It returns the decision's record

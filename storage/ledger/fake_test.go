@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // fault is a way in which the fake store's Append fails.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // TestFault_CommittedAgain checks an error with an unknown outcome. The batch must be committed

@@ -3,9 +3,9 @@ package ledger
 import (
 	"strings"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // projectFindings returns the findings of a result as a row keeps them. It returns nil if nothing but

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
-	"writ/storage/storagetest/forged"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest/forged"
 )
 
 func TestProve_Forged(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/receipt"
 )
 
 // noon is the time of the tests' clocks at the start.

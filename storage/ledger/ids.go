@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // ids makes decision ids. They are UUIDv7 by method 3 of RFC 9562: the 12 bits after the

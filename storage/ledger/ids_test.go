@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func TestDecision_Receipts_DecisionIDIsUUIDv7OfTheDecisionsTime(t *testing.T) {

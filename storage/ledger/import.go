@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Import records that an organization's history was imported from another store. Its

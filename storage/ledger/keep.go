@@ -1,6 +1,6 @@
 package ledger
 
-import "writ/engine"
+import "writ.example/writ/engine"
 
 // Keeper says what the rows of l keep, for the messages of rules.
 func (l *Ledger) Keeper() engine.Keeper { return (*keeper)(&l.cfg) }

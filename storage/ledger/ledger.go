@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // The refusals of a Ledger. Any other error is a failure of its store. No error comes with

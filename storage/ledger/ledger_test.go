@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/receipt"
 )
 
 func TestDecision_Idempotency_SameIntentSameResultMeteredOnce(t *testing.T) {

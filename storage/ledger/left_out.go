@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"writ/engine"
-	"writ/internal/scrub"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
 )
 
 // leftOut returns the members of in that r lacks, sorted: see [storage.Record]. made has room for the

@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/internal/scrub"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
 )
 
 // TestDecision_Audit_LeftOutNamesWhatIsLost projects random intents in both modes. A row says exactly

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/internal/telemetry"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/telemetry"
 )
 
 // metrics are a ledger's metrics. No label names an organization or an agent.

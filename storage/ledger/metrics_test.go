@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
-	"writ/internal/metricstest"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/metricstest"
 )
 
 func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // checkReplay returns nil if an intent with this digest is a replay of earlier, the

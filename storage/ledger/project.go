@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // project returns the audit projection of e in the mode cfg.Audit. Its receipt is complete

@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/scrub"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T) {

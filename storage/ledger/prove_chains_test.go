@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 func proveLog(t *testing.T, log *storagetest.MemoryLog, anchors ...receipt.SignedHead) (Proof, error) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // documents compares each document with its last change.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // found sums up rows and tombstones, to be compared with the store's indexes and meters.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // provenChain is a chain whose heads are all verified.

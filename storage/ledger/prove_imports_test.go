@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const importID = "01a1fdfb-3060-7000-bdb6-3453771df8f2"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // verdicts has the decisions that verdicts name. It does not grow while rows are read.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // waiterOf returns a waiter for records.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // grantSize is how many places of a meter are requested at once. One request to the store

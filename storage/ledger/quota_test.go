@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 func TestDecision_Plans_MetersEqualDistinctIntents(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *testing.T) {

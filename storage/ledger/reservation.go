@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine/condition"
-	"writ/storage"
-	"writ/storage/lease"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
 )
 
 // Reservation is one intent's place in its organization's meter of the month. It is held from

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // timed is a store whose commits take some time. It records the start and the number of rows of

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 // TestDecision_Receipts_KeysRotateWhileItDecides checks that every receipt names the key that

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // separable returns how many waiters, from the first on, can be committed together. The

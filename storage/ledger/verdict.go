@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Verdict is a verdict on a decision that was held for approval. A decision has at most

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // waiter is one caller's commit. The committer owns the waiter until it sends on done. Then the

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // together commits intents in one call.

@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Acknowledgements need no majority. A handle writes them to the primary alone, and reads them

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func newChangeRow(revision uint64, changes []storage.Change) changeRow {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestStore_SurvivesItsPrimary kills or freezes the primary of three members while two handles

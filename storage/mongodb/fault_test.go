@@ -7,10 +7,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
-	"writ/storage/storagetest/protocol"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest/protocol"
 )
 
 // failCommits makes the server fail the commits of an application until mend is called.

@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/storagetest/forged"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/storagetest/forged"
 )
 
 func TestForged(t *testing.T) {

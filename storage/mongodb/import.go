@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Import implements storage.Importer, in one transaction.

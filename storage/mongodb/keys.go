@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // text returns b as a string with one character for each byte. The server orders these strings by

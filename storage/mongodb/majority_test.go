@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestStore_RefusesAtOnceWithoutAMajority kills two of three members. The first operation may wait

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.mongodb.org/mongo-driver/v2/event"
 
-	"writ/internal/telemetry"
+	"writ.example/writ/internal/telemetry"
 )
 
 // commands are the commands that the store sends regularly. Each has a label of its own. All other

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/metricstest"
-	"writ/storage/storagetest"
+	"writ.example/writ/internal/metricstest"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestMetrics_OfTheDriverUntilClose(t *testing.T) {

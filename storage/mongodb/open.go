@@ -17,7 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 var _ storage.Store = (*Store)(nil)

@@ -12,10 +12,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestOpen_CredentialsAreNeverTold(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // do runs an operation of the store with the timeout s.timeout. org may be empty.

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // TestWatch_OfATruncatedOplog checks a handle whose stream position was lost from the oplog. The

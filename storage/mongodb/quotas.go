@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // lapsed is the value of quotaRow.Last after a Count by a handle whose slot may have expired.

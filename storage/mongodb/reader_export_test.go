@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestSnapshot_OneOrganization checks the reads that an export of one organization makes.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/storagetest/protocol"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest/protocol"
 )
 
 // traced records the appends of handles during a test. When the test ends, the model of package

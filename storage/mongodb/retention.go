@@ -10,8 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // older selects org's rows that RemoveRecords may remove.

@@ -7,8 +7,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestAppend_OfABatchThatIsRolledBack checks that no batch follows a head that was rolled back. The

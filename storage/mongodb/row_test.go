@@ -11,10 +11,10 @@ import (
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 func TestRow_KeepsEveryText(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // The names of the collections. The package comment describes the collections.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest"
 )
 
 // TestLeads_OnlyTheFirstSlot checks which of two handles leads. While both send heartbeats, the

@@ -14,10 +14,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/storage"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/storagetest"
-	"writ/storage/storagetest/protocol"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/storagetest"
+	"writ.example/writ/storage/storagetest/protocol"
 )
 
 // databases numbers the databases of tests.

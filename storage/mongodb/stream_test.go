@@ -6,9 +6,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/mongodb/mongotest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // historyLost is the server's error code ChangeStreamHistoryLost. With this error the oplog no

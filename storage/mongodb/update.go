@@ -6,7 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // revisionCounter is the counter that every update raises.

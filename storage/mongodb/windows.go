@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Windows implements storage.Quotas.

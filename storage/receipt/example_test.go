@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // A client verifies the answer of an evaluation. It has the key set from the service's

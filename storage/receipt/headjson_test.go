@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 func TestParseHead(t *testing.T) {

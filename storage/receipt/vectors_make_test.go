@@ -48,7 +48,7 @@ func vectorReceipts(batch, n int) []Receipt {
 func makeVectors(t *testing.T) vectors {
 	signer, second, _ := vectorSigners()
 	v := vectors{
-		About: "Receipts of package writ/storage/receipt. chain: each must verify with keys at now. " +
+		About: "Receipts of package writ.example/writ/storage/receipt. chain: each must verify with keys at now. " +
 			"refused: each must fail at its own now with its class of error.",
 		Now:  vectorNow,
 		Keys: keysOf(t, signer.Public(), second.Public()).JWKS(),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/storage/receipt"
+	"writ.example/writ/storage/receipt"
 )
 
 // workedExample computes the example of the package documentation from the seed and the members.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // PutAgent stores a new agent. It returns storage.ErrConflict if the new agent's ID or ExternalID

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // agent returns an agent with every field set; externalID may be empty.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // VersionBytes bounds the total size of an organization's policy versions. The bound is

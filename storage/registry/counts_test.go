@@ -3,9 +3,9 @@ package registry_test
 import (
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 var countTests = []test{

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // FeedDecisions stores the deliveries of events about decisions of a chain. The events are in the order of

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // decided feeds n decisions of the heads from first on, one a head.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // deliveredFor and deadFor are the retention of deliveries that have ended with success and

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // PutDetails stores the details of decisions. Commit the decisions only after it has returned: a

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 var detailsTests = []test{

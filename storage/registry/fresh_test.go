@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // faultyDocs is a store whose FreshFor returns age. If err is not nil, its reads fail.

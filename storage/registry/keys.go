@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // PublishKeys adds public keys that verify receipts of this store. A signer must publish its key

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 func publicKeys(t testing.TB, seeds ...byte) (keys receipt.Keys) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // LibraryChangedError names a library that is missing, or that has changed since a rule was compiled

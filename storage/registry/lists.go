@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // MissingListError names a missing list that a rule uses.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 func (w *world) putList(org, name string, values ...string) *engine.List {

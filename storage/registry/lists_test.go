@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // lists stores 3 items of org for each paged list. For each list it returns a function that counts

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // changeOutbox stores org's outbox after f has changed it. If f returns an error, changeOutbox

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // PutPolicy stores a version of a policy. If the version is already stored with the same content,

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // policy returns a version of a policy with every field set.

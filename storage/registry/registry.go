@@ -38,7 +38,7 @@ import (
 	"math"
 	"slices"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Registry keeps documents in a store. Its methods are safe for concurrent use.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // Revised is a document as it stood at one of its revisions.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 // interrupted calls first once, before the next update.

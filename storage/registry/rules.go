@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // PutRule stores a new rule or replaces the rule with its ID. It returns a *storage.LimitError if

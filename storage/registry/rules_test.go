@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // rule returns a rule with every field set.

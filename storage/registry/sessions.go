@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // sessionGrace is the time between a session's expiry and its removal. Before the removal, an

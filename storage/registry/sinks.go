@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // BeginSink stores that the sink gets what follows tips. If the sink is already stored, BeginSink

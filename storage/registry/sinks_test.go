@@ -1,8 +1,8 @@
 package registry_test
 
 import (
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 var sinkTests = []test{

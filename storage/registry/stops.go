@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Stop stops org, so that nothing is allowed, and returns its stop. If org is stopped already, nothing

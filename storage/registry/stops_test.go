@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 func (w *world) wantStop(org string, want *storage.Stop) {

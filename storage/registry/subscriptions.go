@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // UpdateSubscription changes org's subscription atomically. It calls f with a copy of the

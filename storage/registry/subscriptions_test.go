@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // subscription returns a subscription with every field set.

@@ -3,8 +3,8 @@ package registry_test
 import (
 	"fmt"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 var tenancyTests = []test{

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // PutToken stores a new token. It returns storage.ErrConflict if any organization has a token with

@@ -3,8 +3,8 @@ package registry_test
 import (
 	"time"
 
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 // token returns a token with every field set except RevokedAt.

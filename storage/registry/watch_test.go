@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
 )
 
 var watchTests = []test{

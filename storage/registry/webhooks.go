@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/registry"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/storagetest"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

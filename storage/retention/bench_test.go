@@ -11,12 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/metricstest"
-	"writ/internal/scrub"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/receipt"
+	"writ.example/writ/internal/metricstest"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/receipt"
 )
 
 // oldRows is the number of rows that a sweep finds to remove. Removing them takes longer than a

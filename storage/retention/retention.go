@@ -18,8 +18,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/telemetry"
-	"writ/storage"
+	"writ.example/writ/internal/telemetry"
+	"writ.example/writ/storage"
 )
 
 // Store is the part of a store that a Sweeper uses.

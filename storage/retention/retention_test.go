@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/internal/metricstest"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/storagetest"
+	"writ.example/writ/internal/metricstest"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/storagetest"
 )
 
 var now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)

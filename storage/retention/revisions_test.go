@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // TestRevisions_GoWithTheRowsThatMayNeedThem sweeps rules that were replaced at different times.

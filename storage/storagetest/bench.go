@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Unsigned returns a seal that makes correct heads with invalid signatures. With Unsigned a

@@ -11,9 +11,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Check checks the invariants of the whole history of a store. It returns the records of each

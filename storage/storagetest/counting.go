@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // anHour is a window of one hour. No test takes longer than the window.

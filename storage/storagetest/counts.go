@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 var countTests = []test{

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 var decisionTests = []test{

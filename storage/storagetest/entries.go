@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.Entry {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Exported is the part of a store's reader that an export needs.

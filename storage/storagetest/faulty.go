@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Fault is the way in which an append through [Faulty] fails.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // elsewhere returns n records that another store could have decided for org, one second apart.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // anyLibraries is a [registry.LibraryCheck] that accepts every change.

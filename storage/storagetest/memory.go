@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Memory is a store in memory with any number of handles. It simulates a store that several

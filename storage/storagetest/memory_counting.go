@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 type memoryWindows struct {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Import implements storage.Importer.

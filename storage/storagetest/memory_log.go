@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // MemoryLog keeps a history in memory. Any number of handles can write to it, each with its own

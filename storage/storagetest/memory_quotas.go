@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // memoryQuotas has the meters of a Memory and the places that each handle was granted but has not

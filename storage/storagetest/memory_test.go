@@ -3,7 +3,7 @@ package storagetest
 import (
 	"testing"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 func TestMemory(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // rowsOf returns what Rows passes for a chain. If it is the store's chain, rowsOf waits until its last

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
-	"writ/storage/lease"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/lease"
+	"writ.example/writ/storage/receipt"
 )
 
 var november = storage.MonthOf(noon)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // Racers is the number of goroutines in a race.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Replica is one of several handles on a store.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // hourly commits n records of org. The first record is decided at noon, and each later record one

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/registry"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/registry"
 )
 
 // desk is a registry of rules, lists and libraries. It remembers the documents that were loaded at each

@@ -5,7 +5,7 @@ package storagetest
 import (
 	"testing"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Run runs the suite. open must return a new, empty store and close it when t ends.

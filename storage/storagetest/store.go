@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 var storeTests = []test{

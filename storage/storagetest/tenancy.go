@@ -3,7 +3,7 @@ package storagetest
 import (
 	"fmt"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 var tenancyTests = []test{

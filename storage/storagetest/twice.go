@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // Twice calls the function of every update twice, and drops the writes of the first call.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"math"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // watch starts a watcher that runs until the test ends. The watcher gets only changes after this

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // world is a store together with the records that the store should have. Several goroutines may

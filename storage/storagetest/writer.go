@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

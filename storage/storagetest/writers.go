@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // writerTests test decisions that several handles write at the same time.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // ErrNoImport means that no import of the organization is unfinished.

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 // abandon abandons the import of acme in a store.

@@ -15,13 +15,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/decision"
-	"writ/decision/approval"
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/decision"
+	"writ.example/writ/decision/approval"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 const heldPolicy = "0c0ffee0-0000-4000-8000-0000000000d5"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // TestChecker_Details checks that details must have the digest in their row. Details without a row

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 // putDocuments stores and counts the documents that the store lacks. One write may change a

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 // TestCheck_Forged checks that Check finds changes that a person with the file could make. The

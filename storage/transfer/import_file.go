@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"writ/storage/ledger"
+	"writ.example/writ/storage/ledger"
 )
 
 // A run is what one write stores. These constants bound it. Larger runs need fewer durable

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/internal/apikey"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/apikey"
+	"writ.example/writ/storage"
 )
 
 // relations records the ids and names in a file, to check references between documents. An

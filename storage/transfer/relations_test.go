@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
-	"writ/storage"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
 )
 
 func keyOf(n int, parent int, change func(*storage.Token)) *storage.Token {

@@ -13,14 +13,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 // standing is what stood when a decision was made.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/storage"
-	"writ/storage/ledger"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
 )
 
 // state is a reader's summary of the lines so far. Each line is compared with it.

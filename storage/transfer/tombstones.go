@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // tombstoneChunk is the number of tombstones in memory. They take about 20 MiB.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // buried is a source of rows and removed rows. It lists the removed rows in random order.

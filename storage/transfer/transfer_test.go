@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 const rows = 40

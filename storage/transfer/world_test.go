@@ -16,16 +16,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/mongodb"
-	"writ/storage/mongodb/mongotest"
-	"writ/storage/receipt"
-	"writ/storage/registry"
-	"writ/storage/transfer"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/mongodb"
+	"writ.example/writ/storage/mongodb/mongotest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/registry"
+	"writ.example/writ/storage/transfer"
 )
 
 // The ids of acme's documents.

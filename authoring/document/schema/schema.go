@@ -17,9 +17,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/engine"
-	"writ/engine/condition"
-	"writ/rego"
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/rego"
 )
 
 // Kinds has the kinds of schemas. "rules" is an array of rules. Any other kind is one document.

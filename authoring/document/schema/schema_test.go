@@ -15,11 +15,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"writ/authoring/document"
-	"writ/authoring/document/schema"
-	"writ/engine"
-	"writ/internal/must"
-	"writ/rego"
+	"writ.example/writ/authoring/document"
+	"writ.example/writ/authoring/document/schema"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/rego"
 )
 
 type object = map[string]any

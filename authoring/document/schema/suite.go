@@ -4,8 +4,8 @@ import (
 	"maps"
 	"reflect"
 
-	"writ/authoring/suite"
-	"writ/engine/condition"
+	"writ.example/writ/authoring/suite"
+	"writ.example/writ/engine/condition"
 )
 
 // suiteFile returns the schema of a suite.

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"writ/bench/corpus"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/engine"
 )
 
 // Intents returns n valid intents under [corpus.ReferencePolicy]. About half of them are

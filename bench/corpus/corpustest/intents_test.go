@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"writ/bench/corpus"
-	"writ/bench/corpus/corpustest"
-	"writ/engine"
+	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/corpus/corpustest"
+	"writ.example/writ/engine"
 )
 
 func TestIntents(t *testing.T) {

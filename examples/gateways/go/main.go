@@ -15,7 +15,7 @@ import (
 	"os"
 	"strings"
 
-	writ "writ/sdk/go"
+	writ "writ.example/writ/sdk/go"
 )
 
 func pay(ctx context.Context, order, charge string, amount int64) (refund map[string]any, err error) {

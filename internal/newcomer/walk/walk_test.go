@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
+	"writ.example/writ/engine"
 )
 
 var policy = engine.ActionPolicy{

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"writ/internal/must"
+	"writ.example/writ/internal/must"
 )
 
 // Authority signs certificates of this host. Its own is in File, and alone in Pool.

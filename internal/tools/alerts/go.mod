@@ -1,4 +1,4 @@
-module writ/internal/tools/alerts
+module writ.example/writ/internal/tools/alerts
 
 go 1.26.8
 

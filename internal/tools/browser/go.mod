@@ -1,4 +1,4 @@
-module writ/internal/tools/browser
+module writ.example/writ/internal/tools/browser
 
 go 1.26.8
 

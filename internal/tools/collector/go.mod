@@ -1,4 +1,4 @@
-module writ/internal/tools/collector
+module writ.example/writ/internal/tools/collector
 
 go 1.26.8
 

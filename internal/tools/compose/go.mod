@@ -1,4 +1,4 @@
-module writ/internal/tools/compose
+module writ.example/writ/internal/tools/compose
 
 go 1.26.8
 

@@ -1,4 +1,4 @@
-module writ/internal/tools/generators
+module writ.example/writ/internal/tools/generators
 
 go 1.26.8
 

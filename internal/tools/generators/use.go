@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/internal/tools/generators/client"
+	"writ.example/writ/internal/tools/generators/client"
 )
 
 func main() {

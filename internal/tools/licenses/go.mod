@@ -1,4 +1,4 @@
-module writ/internal/tools/licenses
+module writ.example/writ/internal/tools/licenses
 
 go 1.26.8
 

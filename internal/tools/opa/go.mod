@@ -1,4 +1,4 @@
-module writ/internal/tools/opa
+module writ.example/writ/internal/tools/opa
 
 go 1.26.8
 

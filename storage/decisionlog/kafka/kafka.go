@@ -16,8 +16,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"writ/storage"
-	"writ/storage/decisionlog"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
 )
 
 // patience bounds one Send. Rows that are not acknowledged by then are sent again.

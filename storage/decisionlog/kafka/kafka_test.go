@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/decisionlog/kafka"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/decisionlog/kafka"
 )
 
 const topic = "decisions"

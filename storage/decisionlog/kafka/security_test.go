@@ -12,8 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"writ/internal/tlsfiles/tlstest"
-	"writ/storage/decisionlog/kafka"
+	"writ.example/writ/internal/tlsfiles/tlstest"
+	"writ.example/writ/storage/decisionlog/kafka"
 )
 
 func must(t *testing.T, err error) {

@@ -21,7 +21,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/resource"
 
-	"writ/storage/decisionlog"
+	"writ.example/writ/storage/decisionlog"
 )
 
 // EventName is the event name of a row.

@@ -17,10 +17,10 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/decisionlog"
-	"writ/storage/decisionlog/otlp"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/decisionlog"
+	"writ.example/writ/storage/decisionlog/otlp"
 )
 
 // receiver is a collector in this process. internal/system sends rows to a real one.

@@ -36,7 +36,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // These are the first bytes of the kinds of keys that are stored differently from all other kinds.

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/storage"
+	"writ.example/writ/storage"
 )
 
 // health is a Health that a test can set to stopped.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
-	"writ/storage/ledger"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage/ledger"
 )
 
 // Decide makes l decide size new intents of org in one batch. The three possible

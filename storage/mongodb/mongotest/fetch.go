@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"writ/internal/pypi"
+	"writ.example/writ/internal/pypi"
 )
 
 // build is a mongod that packages of the Python Package Index contain.

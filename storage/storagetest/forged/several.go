@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"writ/storage"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // dropWriter deletes the rows of a writer.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sync"
 
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/receipt"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 )
 
 // The values of Did in an [Event].

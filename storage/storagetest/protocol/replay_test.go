@@ -9,12 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"writ/engine"
-	"writ/storage"
-	"writ/storage/ledger"
-	"writ/storage/ledger/ledgertest"
-	"writ/storage/receipt"
-	"writ/storage/storagetest"
+	"writ.example/writ/engine"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/storagetest"
 )
 
 // plain is a scrubber that removes nothing.
