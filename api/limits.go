@@ -3,7 +3,7 @@ package api
 import "time"
 
 // These limits are equal in every deployment. [Limits] and [RateLimits] are the configurable
-// limits. docs/configuration.md lists the limits that a caller can reach.
+// limits. docs/capacity.md lists the limits that a caller can reach.
 const (
 	// maxBatch is the greatest number of intents in a batch.
 	maxBatch = 100

@@ -18,11 +18,11 @@ import (
 	"writ.example/writ/storage"
 )
 
-var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")
+var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/routes.md")
 
-const matrixFile = "../docs/authorization.md"
+const matrixFile = "../docs/routes.md"
 
-// matrixColumns are the kinds of credential, in the order of the columns in docs/authorization.md.
+// matrixColumns are the kinds of credential, in the order of the columns in docs/routes.md.
 var matrixColumns = [...]string{
 	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "bound", "bound elsewhere", "operator",
 	"service token",
@@ -30,7 +30,7 @@ var matrixColumns = [...]string{
 
 // TestDecision_Credentials_AuthorizationMatrix sends requests to every route with every kind of
 // credential. Each request is for an existing resource of acme. The statuses must equal the
-// table in docs/authorization.md.
+// table in docs/routes.md.
 func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *setup) { c.ServiceToken = serviceToken })
 	h.register(acme)

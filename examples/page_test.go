@@ -20,13 +20,21 @@ import (
 	"writ.example/writ/rego"
 )
 
-// page is the path of the page whose tables these tests check.
-const page = "../docs/policies.md"
+// pages are the pages for authors, whose tables these tests check.
+var pages = []string{"policies", "globs", "conditions", "limits-over-time", "cel-and-rego", "missing"}
 
-// recipesPage is the page that shows the recipes.
-const recipesPage = "../docs/recipes.md"
+// page returns the text of the pages for authors.
+func page(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range pages {
+		all.Write(must.Get(os.ReadFile("../docs/" + name + ".md"))(t))
+		all.WriteByte('\n')
+	}
+	return all.String()
+}
 
-// table is a table of the page. Each row has its cells in the order of header.
+// table is a table of the pages. Each row has its cells in the order of header.
 type table struct {
 	header []string
 	rows   [][]string
@@ -35,14 +43,14 @@ type table struct {
 // code matches a text in backquotes.
 var code = regexp.MustCompile("`[^`]*`")
 
-// tables returns the tables of the page. The key of a table begins with the header of its first
+// tables returns the tables of the pages. The key of a table begins with the header of its first
 // column.
 func tables(t *testing.T) map[string]table {
 	t.Helper()
-	text := must.Get(os.ReadFile(page))(t)
+	text := page(t)
 	all := make(map[string]table)
 	var rows [][]string
-	for line := range strings.Lines(string(text) + "\n") {
+	for line := range strings.Lines(text + "\n") {
 		if strings.HasPrefix(line, "|") {
 			rows = append(rows, cellsOf(line))
 			continue
@@ -390,7 +398,7 @@ func quote(s string) string {
 
 // TestPage_ConditionsCompile checks that every condition on the page is valid.
 func TestPage_ConditionsCompile(t *testing.T) {
-	text := must.Get(os.ReadFile(page))(t)
+	text := page(t)
 	count := 0
 	for _, span := range code.FindAllString(string(text), -1) {
 		if condition := strings.Trim(span, "`"); condition == "{}" || strings.HasPrefix(condition, `{"`) {
@@ -422,7 +430,7 @@ func TestPage_Members(t *testing.T) {
 // memberTables returns the members that are named in each table of members.
 func memberTables(t *testing.T) (all [][]string) {
 	t.Helper()
-	text := must.Get(os.ReadFile(page))(t)
+	text := page(t)
 	for _, part := range strings.Split(string(text), "\n| member | is |\n")[1:] {
 		var members []string
 		for line := range strings.Lines(part) {
@@ -441,7 +449,7 @@ func memberTables(t *testing.T) (all [][]string) {
 
 // TestPage_Module checks that the module on the page compiles, and decides as the page says.
 func TestPage_Module(t *testing.T) {
-	text := must.Get(os.ReadFile(page))(t)
+	text := page(t)
 	_, rule, ok := strings.Cut(string(text), "\n```yaml\nname: Nobody mails")
 	rule, _, closed := strings.Cut("name: Nobody mails"+rule, "```")
 	if !ok || !closed {

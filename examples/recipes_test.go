@@ -16,33 +16,42 @@ import (
 
 var update = flag.Bool("update", false, "write the recipes into the page")
 
-// TestPage_Recipes checks that docs/recipes.md shows the files of each recipe, and the decision on
-// each case in the recipe's suite. With -update it writes them into the page.
+// TestPage_Recipes checks that the pages of recipes show the files of each recipe, and the decision
+// on each case in the recipe's suite. With -update it writes them into the pages.
 func TestPage_Recipes(t *testing.T) {
-	text := must.Get(os.ReadFile(recipesPage))(t)
+	pages, err := filepath.Glob("../docs/recipes*.md")
+	must.Do(t, err)
+	texts := make(map[string]string)
+	for _, page := range pages {
+		texts[page] = string(must.Get(os.ReadFile(page))(t))
+	}
 	names, err := filepath.Glob("recipes/*/suite_test.yaml")
 	if err != nil || len(names) < 6 {
 		t.Fatalf("found the suites %v, %v", names, err)
 	}
-	got := string(text)
 	for _, name := range names {
 		dir := filepath.Dir(name)
 		begin, end := fmt.Sprintf("<!-- examples/%s -->\n", dir), fmt.Sprintf("<!-- end of examples/%s -->\n", dir)
-		before, rest, ok := strings.Cut(got, begin)
+		at := slices.IndexFunc(pages, func(page string) bool { return strings.Contains(texts[page], begin) })
+		if at < 0 {
+			t.Errorf("no page of recipes has a place for %s", begin)
+			continue
+		}
+		before, rest, _ := strings.Cut(texts[pages[at]], begin)
 		shown, after, closed := strings.Cut(rest, end)
-		if !ok || !closed {
-			t.Errorf("the page has no place for it: %s%s", begin, end)
+		if !closed {
+			t.Errorf("%s lacks %s", pages[at], end)
 			continue
 		}
 		want := shownAs(t, name)
 		if shown != want && !*update {
-			t.Errorf("the page shows another %s than its files: go test ./examples -run TestPage_Recipes -update", dir)
+			t.Errorf("%s shows another %s than its files: go test ./examples -run TestPage_Recipes -update", pages[at], dir)
 		}
-		got = before + begin + want + end + after
+		texts[pages[at]] = before + begin + want + end + after
 	}
-	if *update {
-		if err := os.WriteFile(recipesPage, []byte(got), 0o644); err != nil { //nolint:gosec // everybody reads it
-			t.Fatal(err)
+	for page, text := range texts {
+		if *update {
+			must.Do(t, os.WriteFile(page, []byte(text), 0o644)) //nolint:gosec // everybody reads it
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"writ.example/writ/internal/must"
 )
 
-// TestPage_Functions checks that docs/policies.md names each function that a condition can call by
+// TestPage_Functions checks that docs/cel-and-rego.md names each function that a condition can call by
 // name.
 func TestPage_Functions(t *testing.T) {
-	text := must.Get(os.ReadFile("../docs/policies.md"))(t)
+	text := must.Get(os.ReadFile("../docs/cel-and-rego.md"))(t)
 	_, after, ok := strings.Cut(string(text), "\n```text\nabs ")
 	if !ok {
 		t.Fatal("the page has no list of functions")

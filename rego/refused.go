@@ -21,7 +21,7 @@ const (
 	asFact     = "let the integration do it and send the result as metadata, under a key that begins with fact."
 )
 
-// refusals has every function of OPA that a condition cannot call. docs/opa.md shows it.
+// refusals has every function of OPA that a condition cannot call. docs/rego-functions.md shows it.
 func refusals() []refusal {
 	return []refusal{
 		{"http.send net.lookup_ip_addr", notPure + ": it asks the network", "a list, or " + asFact},

@@ -63,9 +63,9 @@ func TestSandbox_AllowedNamesExist(t *testing.T) {
 }
 
 // TestRefusals_NameWhatToWrite checks that each function that a condition cannot call has one reason
-// and one replacement, and that docs/opa.md shows them.
+// and one replacement, and that docs/rego-functions.md shows them.
 func TestRefusals_NameWhatToWrite(t *testing.T) {
-	page := string(must.Get(os.ReadFile("../docs/opa.md"))(t))
+	page := string(must.Get(os.ReadFile("../docs/rego-functions.md"))(t))
 	seen := map[string]bool{"print": true} // a condition may call print, which does nothing
 	for _, r := range refusals() {
 		for _, name := range strings.Fields(r.names) {
@@ -78,7 +78,7 @@ func TestRefusals_NameWhatToWrite(t *testing.T) {
 		}
 		names := "`" + strings.Join(strings.Fields(r.names), "` `") + "`"
 		if row := fmt.Sprintf("| %s | %s | %s |\n", names, r.why, r.instead); !strings.Contains(page, row) {
-			t.Errorf("docs/opa.md does not have the row\n%s", row)
+			t.Errorf("docs/rego-functions.md does not have the row\n%s", row)
 		}
 	}
 	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {

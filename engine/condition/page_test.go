@@ -10,11 +10,11 @@ import (
 
 var code = regexp.MustCompile("`[^`]*`")
 
-// rowsOfPage returns the rows of the table in docs/policies.md whose header is header. A cell is
-// the list of its texts in backquotes.
-func rowsOfPage(t *testing.T, header string) (rows [][][]string) {
+// rowsOfPage returns the rows of the table in a page of docs/ whose header is header. A cell is the
+// list of its texts in backquotes.
+func rowsOfPage(t *testing.T, page, header string) (rows [][][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/policies.md")
+	text, err := os.ReadFile("../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +51,10 @@ func sameNames(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestPage_Fields checks that docs/policies.md has each field with its names.
+// TestPage_Fields checks that docs/conditions.md has each field with its names.
 func TestPage_Fields(t *testing.T) {
 	var names, paths, known []string
-	for _, row := range rowsOfPage(t, "| field | CEL | Rego | is |") {
+	for _, row := range rowsOfPage(t, "conditions.md", "| field | CEL | Rego | is |") {
 		names = append(names, row[0][0])
 		paths = append(paths, strings.TrimSuffix(strings.TrimPrefix(row[1][0], "has("), ")"))
 		if cel := paths[len(paths)-1]; row[2][0] != "input."+cel {
@@ -72,13 +72,13 @@ func TestPage_Fields(t *testing.T) {
 	sameNames(t, "paths", paths, append(known, `intent.metadata["<key>"]`))
 }
 
-// TestPage_Operators checks that docs/policies.md has each operator.
+// TestPage_Operators checks that docs/conditions.md has each operator.
 func TestPage_Operators(t *testing.T) {
 	var match, tree []string
-	for _, row := range rowsOfPage(t, "| match object | tree | holds where the field |") {
+	for _, row := range rowsOfPage(t, "conditions.md", "| match object | tree | holds where the field |") {
 		match, tree = append(match, row[0]...), append(tree, row[1]...)
 	}
-	text, err := os.ReadFile("../../docs/policies.md")
+	text, err := os.ReadFile("../../docs/conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestPage_Operators(t *testing.T) {
 	sameNames(t, "operators of trees", tree, operatorNames(true))
 }
 
-// TestPage_Functions checks that docs/policies.md has each function and macro of CEL.
+// TestPage_Functions checks that docs/cel-and-rego.md has each function and macro of CEL.
 func TestPage_Functions(t *testing.T) {
 	l, err := cels()
 	if err != nil {
@@ -111,7 +111,7 @@ func TestPage_Functions(t *testing.T) {
 	}
 	name := regexp.MustCompile(`^[\w.]+`)
 	var got []string
-	for _, row := range rowsOfPage(t, "| CEL | what |") {
+	for _, row := range rowsOfPage(t, "cel-and-rego.md", "| CEL | what |") {
 		for _, s := range row[1] {
 			got = append(got, name.FindString(s))
 		}

@@ -222,3 +222,20 @@ func TestREADME_HasAtMost900Words(t *testing.T) {
 		t.Errorf("README.md has %d words, want at most 900", got)
 	}
 }
+
+// TestDocs_EachPageIsShort checks the length of each page of docs/. A word has a letter or a digit, so the lines of a
+// table do not count.
+func TestDocs_EachPageIsShort(t *testing.T) {
+	word := regexp.MustCompile(`[\pL\pN]`)
+	for _, name := range pages(t) {
+		words := 0
+		for field := range strings.FieldsSeq(readText(t, name)) {
+			if word.MatchString(field) {
+				words++
+			}
+		}
+		if words >= 2000 {
+			t.Errorf("%s has %d words, want fewer than 2,000: a page has one purpose", filepath.Base(name), words)
+		}
+	}
+}

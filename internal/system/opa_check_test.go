@@ -118,12 +118,14 @@ func regoSources(t *testing.T) map[string]string {
 			add(strings.TrimSuffix(filepath.Base(name), ".txtar"), docs)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "policies.md"))
-	must(t, err)
-	for i, part := range strings.Split(string(page), "```yaml\n")[1:] {
-		text, _, _ := strings.Cut(part, "\n```")
-		if docs, err := document.Parse("page.yaml", []byte(text)); err == nil {
-			add("docs/policies.md "+string(rune('a'+i)), docs)
+	for _, name := range []string{"policies.md", "cel-and-rego.md"} {
+		page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		must(t, err)
+		for i, part := range strings.Split(string(page), "```yaml\n")[1:] {
+			text, _, _ := strings.Cut(part, "\n```")
+			if docs, err := document.Parse("page.yaml", []byte(text)); err == nil {
+				add("docs/"+name+" "+string(rune('a'+i)), docs)
+			}
 		}
 	}
 	return sources
