@@ -38,12 +38,12 @@ func TestEnvoy_Added(t *testing.T) {
 		began := time.Now()
 		resp, err := transport.RoundTrip(req)
 		must(t, err)
-		_, err = io.Copy(io.Discard, resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		took := time.Since(began)
 		must(t, err)
 		must(t, resp.Body.Close())
 		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("GET %s = %d, want 200", url, resp.StatusCode)
+			t.Fatalf("GET %s = %d %s, want 200", url, resp.StatusCode, body)
 		}
 		return took
 	}

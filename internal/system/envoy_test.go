@@ -74,7 +74,7 @@ func newGuarded(t *testing.T, replace ...string) *guarded {
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	file, socket := filepath.Join(dir, "key"), filepath.Join(dir, "s")
 	must(t, os.WriteFile(file, []byte(key.Token+"\n"), 0o600))
-	p.flags = []string{"--ext-authz", "unix:" + socket, "--ext-authz-api-key-file", file}
+	p.flags = []string{"--ext-authz", "unix:" + socket, "--ext-authz-api-key-file", file, manyEvaluations(t)}
 	p.restart(t)
 	info, err := os.Stat(socket)
 	must(t, err)
