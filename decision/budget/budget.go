@@ -40,6 +40,7 @@ type Counters struct {
 	leases *lease.Pool
 	series map[seriesKey]*series
 	kept   int // the windows of all series
+	max    int // how many are kept at most
 	// reading has a channel for each window that is being read. The channel is closed when the
 	// read ends.
 	reading  map[key]chan struct{}
@@ -58,6 +59,11 @@ type series struct {
 	// named has the keys of windows by the other names that the history may have for their agents.
 	// A settlement knows only such a name.
 	named map[string]string
+	// whole has the rest of the windows, if the whole series was read. Then what is in neither has counted
+	// nothing. apart says that the series has too many windows for that: they are read one by one.
+	whole *whole
+	apart bool
+	used  time.Time // when an intent was last counted
 }
 
 // seriesKey names a counter and the revision of the oldest rule that has the counter.
@@ -76,7 +82,7 @@ type key struct {
 // New returns counters for cfg. They read their first counts from the history.
 func New(cfg Config) *Counters {
 	return &Counters{
-		cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
+		cfg: cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
 		reserved: make(map[intentKey]*reservation), leases: lease.NewPool(cfg.Windows),
 	}
 }
@@ -188,6 +194,7 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 		if w := k.window(c.key); w != nil {
 			w.expire(c.bucket)
 			c.window = w
+			k.series[c.key.seriesKey].used = at
 			ok, err := k.refreshLocked(ctx, w, c, at, turn)
 			k.leases.Unlock()
 			if ok || err != nil {
@@ -195,11 +202,14 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			}
 			continue
 		}
-		others, busy := k.reading[c.key]
+		of := k.readsLocked(c.key)
+		others, busy := k.reading[of]
 		if !busy {
 			others = make(chan struct{})
-			k.reading[c.key] = others
+			k.reading[of] = others
+			k.sweep(at)
 		}
+		most := (k.max - k.kept) / 2
 		k.leases.Unlock()
 		if busy {
 			if err := lease.Await(ctx, turn, others); err != nil {
@@ -207,22 +217,42 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			}
 			continue
 		}
-		names := k.spellings(c)
-		w, err := k.get(ctx, c, names, at, turn)
-		k.leases.Lock()
-		if err == nil {
-			k.reads++
-			w.read = k.reads
-			k.sweep(at)
-			k.keep(c, w, names)
+		var err error
+		if of == c.key {
+			err = k.readOne(ctx, c, at, turn)
+		} else {
+			err = k.readAll(ctx, c, at, turn, most)
 		}
-		delete(k.reading, c.key)
+		k.leases.Lock()
+		delete(k.reading, of)
 		k.leases.Unlock()
 		close(others)
 		if err != nil {
 			return fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
+}
+
+// readOne keeps the window of a cell.
+func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	names := k.spellings(c)
+	k.leases.Lock()
+	if w := k.takeLocked(c, names); w != nil {
+		k.keep(c, w, names)
+		k.leases.Unlock()
+		return nil
+	}
+	k.leases.Unlock()
+	w, err := k.get(ctx, c, names, at, turn)
+	if err != nil {
+		return err
+	}
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	k.reads++
+	w.read = k.reads
+	k.keep(c, w, names)
+	return nil
 }
 
 // window returns the window with the given key, or nil if the window is not kept.
@@ -240,11 +270,7 @@ func (k *Counters) window(of key) *window {
 // keep adds a window that was read to the windows that are kept. names are the names of the agent in
 // the history.
 func (k *Counters) keep(c *cell, w *window, names []string) {
-	s := k.series[c.key.seriesKey]
-	if s == nil {
-		s = &series{c.counter, make(map[string]*window), make(map[string]string)}
-		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}] = s
-	}
+	s := k.seriesLocked(c)
 	of := strings.Clone(c.key.of)
 	s.windows[of] = w
 	k.kept++
@@ -253,6 +279,16 @@ func (k *Counters) keep(c *cell, w *window, names []string) {
 			s.named[subject(c.counter, name, c.session)] = of
 		}
 	}
+}
+
+// seriesLocked returns the series of a cell.
+func (k *Counters) seriesLocked(c *cell) *series {
+	s := k.series[c.key.seriesKey]
+	if s == nil {
+		s = &series{counter: c.counter, windows: make(map[string]*window), named: make(map[string]string)}
+		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}] = s
+	}
+	return s
 }
 
 // spellings returns all names that the history may have for the agent of a cell. It returns nil if
@@ -285,31 +321,13 @@ func (k *Counters) read(
 	ctx context.Context, c *cell, names []string, at time.Time, turn condition.Turn,
 ) (*window, error) {
 	w := &window{}
-	f := storage.Filter{
-		Decision: engine.Allow,
-		AgentIDs: names,
-		From:     at.Add(-c.counter.Window - 2*c.counter.Bucket()),
-		To:       at.Add(c.counter.Window), // another process's clock may be ahead
-	}
-	for page := (storage.Page{Limit: pageRows}); ; {
-		rows, next, err := k.cfg.History.ListRecords(ctx, c.key.org, f, page)
-		if err != nil {
-			return nil, err
+	err := k.eachRow(ctx, c, names, at, turn, func(row *storage.Record, amount int64) bool {
+		if !c.counter.BySession || row.SessionID == c.session {
+			w.add(bucketAt(c.counter, row.DecidedAt), amount)
 		}
-		for _, row := range rows {
-			if amount, counted := counted(c.counter, row); counted &&
-				(!c.counter.BySession || row.SessionID == c.session) {
-				w.add(bucketAt(c.counter, row.DecidedAt), amount)
-			}
-		}
-		if next == "" {
-			return w, nil
-		}
-		page.After = next
-		if turn != nil {
-			turn.Yield()
-		}
-	}
+		return true
+	})
+	return w, err
 }
 
 // counted returns the amount that a row adds to a counter. The amount includes the row's

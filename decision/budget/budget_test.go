@@ -290,8 +290,9 @@ func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
 	}
 }
 
-// TestCounters_ForgetAndReadAgain checks that a forgotten window is read again. A window with a
-// reservation is not forgotten.
+// TestCounters_ForgetAndReadAgain checks that windows are forgotten once they are empty, and that all windows of
+// an organization are forgotten once they are too many. Then they are read again. A window with a reservation is
+// not forgotten.
 func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	h := &history{}
 	k, c := New(Config{History: h}), counter(t, byAgent)
@@ -299,19 +300,25 @@ func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	if !reserve(t, held) {
 		t.Fatal("not reserved")
 	}
-	for i := range 3 * maxWindows / 1024 {
+	for i := range 3 * k.max / 1024 {
 		allow(t, k, c, email(fmt.Sprint(i)), noon)
 	}
 	later := noon.Add(2 * time.Hour)
-	for i := range 6 * maxWindows / 1024 {
+	for i := range 6 * k.max / 1024 {
 		allow(t, k, c, email(fmt.Sprint("later", i)), later)
 	}
-	if n := k.kept; n > 7*maxWindows/1024 {
+	if n := k.kept; n > 7*k.max/1024 {
 		t.Errorf("%d windows are kept, want those that are empty forgotten", n)
 	}
-	h.rows = append(h.rows, row("0", later.Add(-time.Minute), nil))
-	if got := read(t, k, c, email("0"), later).Counts()[0].N; got != 2 {
-		t.Errorf("read again: %d, want 2", got)
+	if got := read(t, k, c, email("0"), later).Counts()[0].N; got != 1 || h.asks != 1 {
+		t.Errorf("of a window that was empty: %d after %d reads, want 1 after 1", got, h.asks)
+	}
+	k.max = k.kept
+	fill(k, held.cells[0].key.seriesKey)
+	h.rows = append(h.rows, row("later0", later.Add(-time.Minute), nil))
+	read(t, k, c, email("another"), later)
+	if got := read(t, k, c, email("later0"), later).Counts()[0].N; got != 2 || h.asks != 3 {
+		t.Errorf("read again: %d after %d reads, want 2 after 3", got, h.asks)
 	}
 	if k.window(held.cells[0].key) != held.cells[0].window {
 		t.Error("the window of a reservation was forgotten")

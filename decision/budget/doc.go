@@ -24,9 +24,11 @@
 // run.
 //
 // A window has [condition.Buckets] parts and moves by one part at a time. So it looks back at
-// least its length, and at most a sixtieth more. A window is read from the history when it is
-// first needed. It is kept in memory while it is not empty and there is room. If it was
-// dropped, or after a restart, it is read again.
+// least its length, and at most a sixtieth more. A process that decides alone reads all windows of a
+// counter from the history when the first of them is needed, because each would cost as much. So it
+// knows that a new session or agent has counted nothing. The windows are kept in memory while they are
+// not empty. When there are too many of all organizations, those of the organizations that have more
+// than their share are dropped, and each is read when it is needed. After a restart all are read again.
 //
 // # Replicas
 //

@@ -114,7 +114,11 @@ func (ch *change) added() storage.Ask {
 func (p *Settling) add(ch *change, n int64) {
 	p.k.leases.Lock()
 	defer p.k.leases.Unlock()
-	if w := p.k.window(ch.key); w != nil && w.read <= p.read {
+	w := p.k.window(ch.key)
+	if s := p.k.series[ch.key.seriesKey]; w == nil && s != nil && s.whole != nil {
+		w = s.whole.windows[ch.key.of]
+	}
+	if w != nil && w.read <= p.read {
 		w.add(ch.part, n)
 	}
 }

@@ -80,24 +80,45 @@ func (w *window) add(bucket, n int64) {
 const maxWindows = 1 << 20
 
 // sweep makes room for another window. When there are twice as many windows as the last sweep
-// left, it forgets the empty ones. When there are [maxWindows], it forgets every window in
-// which nothing is reserved.
+// left, it forgets the empty ones. When there are k.max, it also forgets every window of the
+// organizations that have more than their share, except those in which something is reserved. What is
+// forgotten is read again.
 func (k *Counters) sweep(at time.Time) {
-	if k.kept < maxWindows && k.kept < 2*k.swept+maxWindows/1024 {
+	if k.kept < k.max && k.kept < 2*k.swept+k.max/1024 {
 		return
 	}
+	full := k.kept >= k.max
+	of := make(map[string]int)
 	for id, s := range k.series {
-		now := bucketAt(s.counter, at)
-		for of, w := range s.windows {
-			if w.held == 0 && (w.isEmpty(now) || k.kept >= maxWindows*7/8) {
-				delete(s.windows, of)
-				k.kept--
-			}
-		}
-		maps.DeleteFunc(s.named, func(_, of string) bool { return s.windows[of] == nil })
-		if len(s.windows) == 0 {
+		of[id.org] += s.size()
+	}
+	for id, s := range k.series {
+		k.kept -= s.size()
+		s.sweep(bucketAt(s.counter, at), full && of[id.org] > k.max*7/8/len(of))
+		if k.kept += s.size(); s.size() == 0 && (k.cfg.Windows != nil || at.Sub(s.used) > s.counter.Window) {
 			delete(k.series, id)
 		}
 	}
 	k.swept = k.kept
+}
+
+// size returns how many windows a series has.
+func (s *series) size() int {
+	if s.whole != nil {
+		return len(s.windows) + len(s.whole.windows)
+	}
+	return len(s.windows)
+}
+
+// sweep forgets the empty windows of a series, or all windows. now is the number of the current part.
+func (s *series) sweep(now int64, all bool) {
+	if all {
+		s.apart = s.apart || s.whole != nil
+		s.whole = nil
+	}
+	maps.DeleteFunc(s.windows, func(_ string, w *window) bool { return w.held == 0 && (all || w.isEmpty(now)) })
+	if s.whole != nil {
+		maps.DeleteFunc(s.whole.windows, func(_ string, w *window) bool { return w.isEmpty(now) })
+	}
+	maps.DeleteFunc(s.named, func(_, of string) bool { return s.windows[of] == nil })
 }
