@@ -2,7 +2,7 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path "./internal/tools/*") go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/*)
+SOURCES := $(shell find . -name '*.go' -not -path "./internal/tools/*") go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/* api/console/web/*)
 FUZZTIME ?= 30s
 
 # Binary and tests are built with the same flags, so that they share what is
@@ -52,7 +52,7 @@ mcp: ## Run writ mcp between real MCP clients and servers
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
-soak: ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, the patches of internal/newcomer apply, and each benchmark run once
+soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, the patches of internal/newcomer apply, and each benchmark run once
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	$(GO) test ./internal/oracles -run '^TestNoMailerDeliversElsewhere$$' -v -timeout 1h -args -addresses 100000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
@@ -62,6 +62,8 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources and 1
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
+	@if command -v chromium >/dev/null; then set -x; WRIT_SOAK=1 WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -run '^TestConsole_ManyRows$$' -count=1 -v ./...; \
+	else echo "SKIPPED the page that gets 20,000 rows: there is no chromium"; fi
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
