@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|sinks|envoy|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|console|sinks|envoy|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -55,6 +55,10 @@ sessions)
     -session-count "${COUNT:-150}" -session-clients "${CLIENTS:-6}" -session-members "${MEMBERS:-3}"
   ;;
 counts) WRIT_BENCH_ROWS="${ROWS:-2000000}" go test -vet=off -run '^$' -bench BenchmarkCounts -benchtime 200x ./api ;;
+console)
+  WRIT_BENCH_ROWS="${ROWS:-2000000}" go test -vet=off -run '^$' -bench 'BenchmarkConsole$' -benchtime 50x ./api
+  WRIT_BENCH_ROWS="${ROWS:-1000000}" go test -vet=off -run '^$' -bench BenchmarkConsole_Beside -benchtime 2000x ./api
+  ;;
 sinks) go test -vet=off -run '^$' -bench BenchmarkFile -benchtime "${ROWS:-1000000}x" ./storage/decisionlog ;;
 envoy) # what Envoy and writ add to a request
   go test ./internal/system -run '^TestEnvoy_Added$' -count 1 -v -timeout 0 -args -envoy-requests "${REQUESTS:-10000}"
