@@ -135,8 +135,11 @@ func (g *Gateway) callTool(
 	if err != nil {
 		return nil, err
 	}
-	values := append([]any{res.StructuredContent}, textsIn(res.Content)...)
-	if err := g.returned(req, p.Name, placeOf(intents), values...); err != nil {
+	of := p.Name
+	if res.IsError {
+		of = "" // what is said of a failure is no record
+	}
+	if err := g.returned(req, of, plug.Place(call, intents), res.StructuredContent, res.Content...); err != nil {
 		return nil, err
 	}
 	whole := wholeCall
@@ -176,14 +179,6 @@ func resultOf[R any](text string) (r R) {
 		panic(err) // constant
 	}
 	return r
-}
-
-// placeOf returns where the result of a call is from, if that is one place.
-func placeOf(intents []writ.Intent) string {
-	if len(intents) != 1 {
-		return ""
-	}
-	return intents[0].Resource
 }
 
 // skipped is the outcome of what was allowed and not done.
@@ -297,10 +292,8 @@ func (g *Gateway) readResource(
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range res.Contents {
-		if err := g.returned(req, "resources/read", p.URI, c.Text); err != nil {
-			return nil, err
-		}
+	if err := g.read(req, p.URI, res.Contents); err != nil {
+		return nil, err
 	}
 	whole := wholeResource
 	whole.Meta, whole.Contents, whole.Cacheable = res.Meta, res.Contents, private
@@ -322,7 +315,7 @@ func (g *Gateway) getPrompt(
 		return nil, err
 	}
 	for _, m := range res.Messages {
-		if err := g.returned(req, "prompts/get", "", textsIn([]mcp.Content{m.Content})...); err != nil {
+		if err := g.returned(req, "", "", nil, m.Content); err != nil {
 			return nil, err
 		}
 	}

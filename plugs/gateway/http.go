@@ -100,7 +100,6 @@ func (g *Gateway) ListenAndServe(ctx context.Context, f Front) error {
 		return err
 	}
 	g.sessions.renew = g.config.SessionTTL
-	g.sources.shared = true
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := &http.Server{Handler: g.Handler(f), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
@@ -121,6 +120,7 @@ func (g *Gateway) ListenAndServe(ctx context.Context, f Front) error {
 
 // Handler serves clients.
 func (g *Gateway) Handler(f Front) http.Handler {
+	g.sources.shared = true
 	of := func(*http.Request) *mcp.Server { return g.front.Load() }
 	options := mcp.StreamableHTTPOptions{
 		MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true,

@@ -1,8 +1,9 @@
 package gateway
 
 import (
-	"encoding/json"
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,11 +22,38 @@ type sources struct {
 	shared  bool          // requests of several clients may come over the connection without an id
 
 	mu   sync.Mutex
-	byID map[string]*writ.Provenance
+	byID map[string]*kept
+}
+
+// kept is what is kept of a connection.
+type kept struct {
+	*writ.Provenance
+	unseen atomic.Bool // a result cannot be searched, such as an image
+
+	mu   sync.Mutex
+	said map[string]bool // words of the user: a client may send the same ones with each call
+	room int             // for more of them, in bytes
+}
+
+// maxWords bounds the words that are told apart. [writ.Provenance] keeps no more.
+const maxWords = 64 << 10
+
+// user keeps words of the user, once.
+func (k *kept) user(text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.said[text] {
+		return
+	}
+	if len(text) <= k.room {
+		k.room -= len(text)
+		k.said[text] = true
+	}
+	k.User(text)
 }
 
 // of returns what is kept for a connection, or nil if nothing is.
-func (s *sources) of(client mcp.Session) *writ.Provenance {
+func (s *sources) of(client mcp.Session) *kept {
 	if s.mapping == nil || s.shared && client.ID() == "" {
 		return nil
 	}
@@ -33,9 +61,9 @@ func (s *sources) of(client mcp.Session) *writ.Provenance {
 	defer s.mu.Unlock()
 	p := s.byID[client.ID()]
 	if p == nil {
-		p = s.mapping.Provenance()
+		p = &kept{Provenance: s.mapping.Provenance(), said: make(map[string]bool), room: maxWords}
 		if s.byID == nil {
-			s.byID = make(map[string]*writ.Provenance)
+			s.byID = make(map[string]*kept)
 		}
 		s.byID[client.ID()] = p
 		if connection, ok := client.(*mcp.ServerSession); ok && client.ID() != "" {
@@ -60,56 +88,92 @@ func (s *sources) state(req mcp.Request, call *toolcall.Call) error {
 		return plug.StateSources(new(writ.Provenance), call, writ.SourceModel)
 	}
 	if s.words {
-		for _, text := range wordsIn(req.GetParams().GetMeta()[wordsMeta]) {
-			p.User(text)
+		words, err := wordsIn(req.GetParams().GetMeta()[wordsMeta])
+		if err != nil {
+			return err
+		}
+		for _, text := range words {
+			p.user(text)
 		}
 	}
-	return plug.StateSources(p, call)
+	if p.unseen.Load() {
+		return plug.StateSources(p.Provenance, call, writ.SourceModel)
+	}
+	return plug.StateSources(p.Provenance, call)
 }
 
 // wordsIn returns the texts of a text or of a list of texts.
-func wordsIn(v any) (texts []string) {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		for _, one := range v {
-			texts = append(texts, wordsIn(one)...)
+func wordsIn(v any) (texts []string, err error) {
+	if v == nil {
+		return nil, nil
+	}
+	all, isList := v.([]any)
+	if !isList {
+		all = []any{v}
+	}
+	for _, one := range all {
+		text, ok := one.(string)
+		if !ok {
+			return nil, errors.New("_meta: " + wordsMeta + ": want a text or a list of texts")
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// returned keeps what the server behind returned. place is where it is from. tool is empty if it has no records.
+func (g *Gateway) returned(req mcp.Request, tool, place string, structured any, contents ...mcp.Content) error {
+	p := g.sources.of(req.GetSession())
+	if p == nil {
+		return nil
+	}
+	var values []any
+	if structured != nil {
+		values = append(values, structured)
+	}
+	for _, c := range contents {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			values = append(values, c.Text)
+		case *mcp.ResourceLink:
+			values = append(values, []string{c.URI, c.Name, c.Title, c.Description})
+		case *mcp.EmbeddedResource:
+			values = append(values, p.texts(c.Resource)...)
+		default:
+			p.unseen.Store(true)
+		}
+	}
+	return g.keep(p, tool, place, values)
+}
+
+// read keeps what a resource says.
+func (g *Gateway) read(req mcp.Request, place string, contents []*mcp.ResourceContents) error {
+	p := g.sources.of(req.GetSession())
+	if p == nil {
+		return nil
+	}
+	return g.keep(p, "", place, p.texts(contents...))
+}
+
+// texts returns the texts of resources.
+func (k *kept) texts(all ...*mcp.ResourceContents) (texts []any) {
+	for _, r := range all {
+		switch {
+		case r == nil:
+		case len(r.Blob) > 0:
+			k.unseen.Store(true)
+		default:
+			texts = append(texts, r.URI, r.Text)
 		}
 	}
 	return texts
 }
 
-// returned keeps what the server behind returned: values that can be JSON, or texts. place is where they are from.
-func (g *Gateway) returned(req mcp.Request, tool, place string, values ...any) error {
-	p := g.sources.of(req.GetSession())
-	if p == nil {
-		return nil
-	}
+func (g *Gateway) keep(p *kept, tool, place string, values []any) error {
 	for _, v := range values {
-		if v == nil {
-			continue
-		}
 		if err := p.Result(tool, v, place); err != nil {
 			return g.undecided(err)
 		}
 	}
 	return nil
-}
-
-// textsIn returns the texts of contents.
-func textsIn(contents []mcp.Content) (texts []any) {
-	for _, c := range contents {
-		switch c := c.(type) {
-		case *mcp.TextContent:
-			texts = append(texts, c.Text)
-		case *mcp.EmbeddedResource:
-			texts = append(texts, c.Resource.Text)
-		default:
-			if text, err := json.Marshal(c); err == nil { // a link's name and description, for one
-				texts = append(texts, json.RawMessage(text))
-			}
-		}
-	}
-	return texts
 }
