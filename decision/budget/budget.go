@@ -238,7 +238,7 @@ func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn cond
 	names := k.spellings(c)
 	k.leases.Lock()
 	if w := k.takeLocked(c, names); w != nil {
-		k.keep(c, w, names)
+		k.keep(c, w, names, at)
 		k.leases.Unlock()
 		return nil
 	}
@@ -251,7 +251,7 @@ func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn cond
 	defer k.leases.Unlock()
 	k.reads++
 	w.read = k.reads
-	k.keep(c, w, names)
+	k.keep(c, w, names, at)
 	return nil
 }
 
@@ -269,8 +269,8 @@ func (k *Counters) window(of key) *window {
 
 // keep adds a window that was read to the windows that are kept. names are the names of the agent in
 // the history.
-func (k *Counters) keep(c *cell, w *window, names []string) {
-	s := k.seriesLocked(c)
+func (k *Counters) keep(c *cell, w *window, names []string, at time.Time) {
+	s := k.seriesLocked(c, at)
 	of := strings.Clone(c.key.of)
 	s.windows[of] = w
 	k.kept++
@@ -281,11 +281,11 @@ func (k *Counters) keep(c *cell, w *window, names []string) {
 	}
 }
 
-// seriesLocked returns the series of a cell.
-func (k *Counters) seriesLocked(c *cell) *series {
+// seriesLocked returns the series of a cell, which is used at the given time.
+func (k *Counters) seriesLocked(c *cell, at time.Time) *series {
 	s := k.series[c.key.seriesKey]
 	if s == nil {
-		s = &series{counter: c.counter, windows: make(map[string]*window), named: make(map[string]string)}
+		s = &series{counter: c.counter, used: at, windows: make(map[string]*window), named: make(map[string]string)}
 		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}] = s
 	}
 	return s

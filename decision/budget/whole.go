@@ -53,7 +53,7 @@ func (k *Counters) readAll(ctx context.Context, c *cell, at time.Time, turn cond
 	}
 	k.leases.Lock()
 	defer k.leases.Unlock()
-	s := k.seriesLocked(c)
+	s := k.seriesLocked(c, at)
 	if len(all) > most {
 		s.apart = true
 		return nil
