@@ -57,23 +57,15 @@ func (c *Client) organizationID(ctx context.Context) (string, error) {
 	return own.OrganizationID, nil
 }
 
-// digest returns the digest of the intent's canonical JSON (RFC 8785), in which UUIDs are in lower case.
+// digest returns the digest of the intent as it is sent.
 func (in Intent) digest() string {
-	dst := receipt.AppendMember(nil, `{"action_type":`, in.ActionType)
-	dst = receipt.AppendMember(dst, `,"agent_id":`, in.AgentID)
-	if in.Cost != nil {
-		dst = receipt.AppendInt(append(dst, `,"cost":{"amount_minor":`...), in.Cost.AmountMinor)
-		dst = append(receipt.AppendMember(dst, `,"currency":`, in.Cost.Currency), '}')
+	sent := receipt.Intent{
+		ActionType: in.ActionType, AgentID: in.AgentID, Cost: (*receipt.Cost)(in.Cost), IntentID: strings.ToLower(in.IntentID),
+		IssuedAt: in.IssuedAt, Metadata: in.Metadata, PolicyID: strings.ToLower(in.PolicyID), Resource: in.Resource,
+		SessionID: strings.ToLower(in.SessionID),
 	}
-	dst = receipt.AppendMember(dst, `,"intent_id":`, strings.ToLower(in.IntentID))
-	dst = receipt.AppendMember(dst, `,"issued_at":`, in.IssuedAt)
-	if len(in.Metadata) > 0 {
-		dst = receipt.AppendMap(append(dst, `,"metadata":`...), in.Metadata)
+	if len(in.Metadata) == 0 {
+		sent.Metadata = nil // it is not sent
 	}
-	dst = receipt.AppendMember(dst, `,"policy_id":`, strings.ToLower(in.PolicyID))
-	dst = receipt.AppendMember(dst, `,"resource":`, in.Resource)
-	if in.SessionID != "" {
-		dst = receipt.AppendMember(dst, `,"session_id":`, strings.ToLower(in.SessionID))
-	}
-	return receipt.DigestBytes(append(dst, '}'))
+	return receipt.DigestBytes(sent.AppendCanonical(nil))
 }

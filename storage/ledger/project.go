@@ -275,7 +275,7 @@ func appendAudit(dst []byte, r *storage.Record) []byte {
 	dst = appendNumber(dst, `,"agent_revision":`, r.AgentRevision)
 	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
 	if r.Cost != nil {
-		dst = appendCost(append(dst, `,"cost":`...), r.Cost)
+		dst = receipt.Cost(*r.Cost).AppendCanonical(append(dst, `,"cost":`...))
 	}
 	dst = appendOptional(dst, `,"credential":`, r.Credential)
 	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
@@ -339,11 +339,6 @@ func appendNumber(dst []byte, name string, n int64) []byte {
 	return receipt.AppendInt(append(dst, name...), n)
 }
 
-func appendCost(dst []byte, c *engine.Cost) []byte {
-	dst = receipt.AppendInt(append(dst, `{"amount_minor":`...), c.AmountMinor)
-	return append(receipt.AppendMember(dst, `,"currency":`, c.Currency), '}')
-}
-
 // IntentDigest returns the digest of in's canonical form. Two intents with the same id are
 // the same intent if their digests are equal: see the package documentation.
 func IntentDigest(in *engine.Intent) string {
@@ -351,33 +346,9 @@ func IntentDigest(in *engine.Intent) string {
 	return receipt.DigestBytes(appendIntent(buf[:0], in))
 }
 
-// intentMembers are the members of an intent, in the order of the canonical form.
-var intentMembers = func() []condition.Member {
-	all := append(slices.Clone(condition.Members), condition.Member{ID: condition.Cost, Name: "cost"},
-		condition.Member{ID: condition.Metadata, Name: "metadata"})
-	slices.SortFunc(all, func(a, b condition.Member) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}()
-
 func appendIntent(dst []byte, in *engine.Intent) []byte {
-	separator := byte('{')
-	for i := range intentMembers {
-		m := &intentMembers[i]
-		if m.ID == condition.Cost && in.Cost == nil || m.ID == condition.Metadata && in.Metadata == nil ||
-			m.Optional && *in.Text(m.ID) == "" {
-			continue
-		}
-		dst = append(append(append(dst, separator, '"'), m.Name...), `":`...)
-		switch m.ID {
-		case condition.Cost:
-			dst = appendCost(dst, in.Cost)
-		case condition.Metadata:
-			dst = receipt.AppendMap(dst, in.Metadata)
-		default:
-			dst = receipt.AppendString(dst, *in.Text(m.ID))
-		}
-		separator = ','
-	}
-	// session_id sorts after every member of an intent.
-	return append(appendOptional(dst, `,"session_id":`, in.SessionID), '}')
+	return receipt.Intent{
+		ActionType: in.ActionType, AgentID: in.AgentID, Cost: (*receipt.Cost)(in.Cost), IntentID: in.IntentID,
+		IssuedAt: in.IssuedAt, Metadata: in.Metadata, PolicyID: in.PolicyID, Resource: in.Resource, SessionID: in.SessionID,
+	}.AppendCanonical(dst)
 }
