@@ -207,12 +207,11 @@ const (
 
 const (
 	argPrefix   = "fact.arg."
-	source      = "fact.source."
 	droppedFact = "fact.arg.dropped"
 )
 
 // Facts returns the metadata of the call: what is stated, fact.arg.NAME for each argument, as text or as JSON, with its
-// source if that is known, and the session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
+// sources if they are known, and the session's. A value of more than 1,024 bytes is fact.arg.NAME.sha256, in hex, and
 // fact.arg.NAME.bytes. The arguments beyond 64 keys are left out, those that come later in the
 // alphabet; then fact.arg.dropped says how many.
 func (c Call) Facts() (map[string]string, error) {
@@ -236,9 +235,7 @@ func (c Call) Facts() (map[string]string, error) {
 				argPrefix + name + ".bytes":  strconv.Itoa(len(value)),
 			}
 		}
-		if from := c.Sources[source+name]; from != "" {
-			some[source+name] = from
-		}
+		maps.Copy(some, c.Sources[name])
 		if len(facts)+len(some) > maxFacts-1 || len(argPrefix+name+".sha256") > maxName {
 			dropped++
 			continue

@@ -46,8 +46,8 @@ type Call struct {
 
 	// Stated is further metadata of the call's intents. It is there however many arguments there are.
 	Stated map[string]string
-	// Sources is metadata that goes with the facts of the arguments: fact.source.NAME.
-	Sources map[string]string
+	// Sources has by argument what is said beside its fact of where its values come from.
+	Sources map[string]map[string]string
 
 	mcp    string // server/tool of a tool of an MCP server
 	method string // of a request of an MCP server that calls no tool

@@ -42,16 +42,17 @@ func StateSources(p *writ.Provenance, call *toolcall.Call, lost ...writ.Source) 
 	if err != nil {
 		return err
 	}
-	for name, said := range facts {
+	call.Sources = make(map[string]map[string]string, len(facts))
+	for fact, said := range facts {
 		sources := strings.Split(said, ",")
 		for i, source := range sources {
 			if slices.Contains(lost, writ.Source(source)) {
 				sources[i] = string(writ.SourceUnknown)
 			}
 		}
-		facts[name] = strings.Join(sources, ",")
+		name := strings.TrimPrefix(fact, writ.SourceFact)
+		call.Sources[name] = map[string]string{fact: strings.Join(sources, ",")}
 	}
-	call.Sources = facts
 	return nil
 }
 
