@@ -2,7 +2,7 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=internal/tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path "./internal/tools/*") go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/* api/console/web/*)
+SOURCES := $(shell find . -name '*.go' -not -path "./internal/tools/*") go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/* api/*/web/* docs/*.md docs/pictures/*)
 FUZZTIME ?= 30s
 
 # Binary and tests are built with the same flags, so that they share what is

@@ -26,12 +26,13 @@ var below = map[string][]string{
 	"sdk":       {"storage"},
 	"bench":     {"api", "authoring", "decision", "rego", "storage", "engine"},
 	"examples":  {"authoring", "engine", "sdk"},
-	"api":       {"authoring", "decision", "rego", "storage", "engine"},
+	"api":       {"docs", "authoring", "decision", "rego", "storage", "engine"},
 	"authoring": {"rego", "storage", "engine"},
 	"decision":  {"rego", "storage", "engine"},
 	"rego":      {"engine"},
 	"storage":   {"engine"},
 	"engine":    {},
+	"docs":      {},
 }
 
 // plain are the packages of internal that every room may import. They import no room.
@@ -45,6 +46,7 @@ var forTests = []string{"internal/freeze", "internal/metricstest", "internal/mus
 // sole has a library and the only packages that may import it.
 var sole = map[string][]string{
 	"github.com/gofiber/fiber":         {"api", "bench"},
+	"github.com/yuin/goldmark":         {"api/manual"},
 	"github.com/open-policy-agent/opa": {"rego"},
 	"github.com/google/cel-go":         {"engine/condition"},
 	"github.com/cockroachdb/pebble":    {"storage/embedded", "storage/embedded/index", "storage/embedded/segment"},

@@ -230,6 +230,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}
 	case "GET /schemas/:kind.schema.json":
 		id = "rule"
+	case "GET /docs/:page":
+		id = "concepts"
 	case "GET /v1/authorizations/counts":
 		return rt.path + "?by=decision", nil
 	case "GET /v1/authorizations/:decisionId":

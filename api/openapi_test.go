@@ -44,7 +44,7 @@ func jsonish(t *testing.T, v any) (out any) {
 func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	h := start(t)
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
-		rt.path = strings.Replace(rt.path, ":kind", "rule", 1)
+		rt.path = strings.NewReplacer(":kind", "rule", ":page", "concepts").Replace(rt.path)
 		if rt.scope != public || rt.method != http.MethodGet || slices.Contains([]string{"/health", "/v1/hosted/config", "/.well-known/authzen-configuration"}, rt.path) {
 			continue
 		}

@@ -45,6 +45,8 @@ func (s *Server) routes() []route {
 		static("/", s.site.landing),
 		static("/openapi", s.site.viewer),
 		static("/v1/docs", s.site.reference),
+		on("GET /docs", public, s.manualIndex),
+		on("GET /docs/:page", public, s.manualPage),
 		static("/openapi.yaml", s.site.yaml),
 		static("/openapi.json", s.site.json),
 		static("/v1/openapi.yaml", s.site.yaml),

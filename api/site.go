@@ -10,12 +10,15 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ.example/writ/api/manual"
 	"writ.example/writ/authoring/document"
 	"writ.example/writ/authoring/document/schema"
+	"writ.example/writ/docs"
 	"writ.example/writ/storage"
 )
 
@@ -48,14 +51,15 @@ const favicon = "favicon.ico"
 // site has the answers that people and tools get without a credential.
 type site struct {
 	landing, viewer, reference fixed
-	yaml, json                 fixed            // the OpenAPI document
-	assets                     map[string]fixed // the files of the pages, by path
-	schemas                    map[string]fixed // what `writ schema` prints, by kind
+	yaml, json                 fixed                          // the OpenAPI document
+	assets                     map[string]fixed               // the files of the pages, by path
+	schemas                    map[string]fixed               // what `writ schema` prints, by kind
+	manual                     func() (*manual.Manual, error) // the pages of docs/, rendered at the first request
 }
 
 // loadSite returns the site. It is the same for every server.
 var loadSite = sync.OnceValues(func() (*site, error) {
-	s := site{assets: make(map[string]fixed), schemas: make(map[string]fixed)}
+	s := site{assets: make(map[string]fixed), schemas: make(map[string]fixed), manual: sync.OnceValues(manual.Load)}
 	described, err := document.Parse("openapi.yaml", descriptionYAML)
 	if err != nil {
 		return nil, fmt.Errorf("reading the description of the interface: %w", err)
@@ -85,6 +89,17 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 			return nil, err
 		}
 	}
+	pictures, err := docs.Files.ReadDir("pictures")
+	if err != nil {
+		return nil, fmt.Errorf("listing the pictures of docs: %w", err)
+	}
+	for _, f := range pictures {
+		data, err := docs.Files.ReadFile("pictures/" + f.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading a picture of docs: %w", err)
+		}
+		s.assets["/assets/"+f.Name()] = newFixed("image/jpeg", data)
+	}
 	for _, kind := range schema.Kinds {
 		text, err := schema.JSON(kind)
 		if err != nil {
@@ -111,6 +126,51 @@ func (s *Server) schema(r *request) error {
 	if !ok {
 		return storage.ErrNotFound
 	}
+	return r.ok(d)
+}
+
+// manualIndex returns the index of the pages of docs/, or the sections that have the words of ?q=.
+func (s *Server) manualIndex(r *request) error {
+	q, asked := r.query.take("q")
+	if len(q) > manual.MaxQuery || !utf8.ValidString(q) {
+		r.query.refuse(invalid("q", "must be text of at most %d bytes in UTF-8", manual.MaxQuery))
+	}
+	if err := r.query.done(); err != nil {
+		return err
+	}
+	m, err := s.site.manual()
+	if err != nil {
+		return err
+	}
+	if !asked || strings.TrimSpace(q) == "" {
+		return manualPage(r, m.Index())
+	}
+	page, err := m.Search(q)
+	if err != nil {
+		return err
+	}
+	return manualPage(r, page)
+}
+
+// manualPage returns a page of docs/.
+func (s *Server) manualPage(r *request) error {
+	if err := r.query.done(); err != nil {
+		return err
+	}
+	m, err := s.site.manual()
+	if err != nil {
+		return err
+	}
+	page := m.Page(r.param)
+	if page == nil {
+		return storage.ErrNotFound
+	}
+	return manualPage(r, page)
+}
+
+func manualPage(r *request, page []byte) error {
+	d := newFixed("text/html; charset=utf-8", page)
+	d.policy = manual.Policy
 	return r.ok(d)
 }
 

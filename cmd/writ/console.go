@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"writ.example/writ/api/console"
@@ -46,6 +47,7 @@ func (c *consoleCmd) Run(ctx context.Context, s streams) error {
 	mux.Handle("/console", pages)
 	mux.Handle("/console/", pages)
 	mux.HandleFunc("GET /.well-known/jwks.json", server.Keys)
+	mux.Handle("GET /docs", http.RedirectHandler(strings.TrimRight(c.URL, "/")+"/docs", http.StatusSeeOther))
 	mux.Handle("GET /{$}", http.RedirectHandler("/console", http.StatusSeeOther))
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", c.Addr)

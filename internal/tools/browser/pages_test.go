@@ -19,6 +19,7 @@ var pages = []page{
 	{"landing", "/", `#copy:not([hidden])`},
 	{"viewer", "/openapi", `.swagger-ui .opblock`},
 	{"reference", "/v1/docs", `#viewer h1`},
+	{"manual", "/docs", `main h1`},
 }
 
 // screen is how a page is looked at.
@@ -66,6 +67,26 @@ func TestPages(t *testing.T) {
 				visit(t, tab, w, s, p, "again", chromedp.Navigate(base+p.path))
 			})
 		}
+	}
+}
+
+// TestManual looks at pages of the documentation with each kind of content: tables, wide tables, code, pictures, and what
+// a search finds or does not.
+func TestManual(t *testing.T) {
+	base, browser := serve(t), chromium(t)
+	for _, s := range screens {
+		t.Run(s.name, func(t *testing.T) {
+			tab, w := watch(t, browser, base)
+			s.emulate(t, tab)
+			for path, rendered := range map[string]string{
+				"/docs": `main a`, "/docs/policies": `main table`, "/docs/routes": `main table`, "/docs/configuration": `main table`,
+				"/docs/recipes": `main pre`, "/docs/console": `main img`, "/docs?q=rate+limits": `main mark`, "/docs?q=qwertzuiop": `[role=status]`,
+			} {
+				visit(t, tab, w, s, page{path, path, rendered}, "load", chromedp.Navigate(base+path))
+				shoot(t, tab, s.name+strings.NewReplacer("/", "-", "?", "-").Replace(path))
+				axe(t, tab, path)
+			}
+		})
 	}
 }
 
