@@ -165,7 +165,7 @@ func (s *Server) newApp() *fiber.App {
 		}
 		return fasthttp.RequestConfig{MaxRequestBodySize: most}
 	}
-	inner := server.Handler
+	inner := app.Handler() // it also makes the router complete, which requests may use before Serve
 	s.handler = inner
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := wire.Ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {

@@ -39,7 +39,7 @@ func (n *node) serveEnvoy(ctx context.Context, c *serveCmd) error {
 		return err
 	}
 	settings := envoy.Settings{URL: n.url(), APIKey: key, PolicyID: f.PolicyID, AgentID: f.AgentID,
-		Transport: n.selfTransport(), Log: n.log}
+		Transport: n.server.Local(), Log: n.log}
 	if files := (tlsfiles.Files{Cert: f.Cert, Key: f.Key, ClientCA: f.ClientCA}); files != (tlsfiles.Files{}) {
 		if n.envoyTLS, err = tlsfiles.Load(files); err != nil {
 			return fmt.Errorf("--ext-authz-cert: %w", err)
