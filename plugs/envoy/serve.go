@@ -31,7 +31,10 @@ type Server struct {
 // Listen listens on HOST:PORT by files, which must ask for certificates of clients, or without files on
 // unix:PATH, which only the user of this process can open.
 func Listen(ctx context.Context, addr string, files *tlsfiles.Server, a *Authorizer) (*Server, error) {
-	options := []grpc.ServerOption{grpc.UnaryInterceptor(a.recovered), grpc.MaxConcurrentStreams(maxStreams)}
+	options := []grpc.ServerOption{
+		grpc.UnaryInterceptor(a.recovered), grpc.MaxConcurrentStreams(maxStreams), grpc.NumStreamWorkers(workers),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+	}
 	var s Server
 	var err error
 	path, unix := strings.CutPrefix(addr, unixPrefix)
@@ -57,6 +60,14 @@ func Listen(ctx context.Context, addr string, files *tlsfiles.Server, a *Authori
 
 // maxStreams bounds the checks that one connection waits for.
 const maxStreams = 4096
+
+const (
+	// workers is how many goroutines are kept for checks. A new goroutine would grow its stack for each check.
+	workers = 64
+	// window is how many bytes a client may send before they are read. Without a fixed window gRPC estimates one: it
+	// answers each check with a ping and waits for its echo.
+	window = 1 << 20
+)
 
 // Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
