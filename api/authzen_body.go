@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ.example/writ/engine"
+	"writ.example/writ/internal/toolcall"
 )
 
 // accessBody has the members of an evaluation of AuthZEN, or of several. Members that nobody asks for are ignored, as
@@ -75,13 +76,11 @@ func (b accessBody) intent() (*evaluateBody, error) {
 	action := r.entity("action", b["action"], "name")
 	resource := r.entity("resource", b["resource"], "type", "id")
 	in := &engine.Intent{
-		AgentID: joined(subject), ActionType: action[0], Resource: resource[1], Metadata: r.metadata,
+		AgentID: subject[0] + "/" + subject[1], ActionType: action[0],
+		Resource: toolcall.EntityResource(resource[0], resource[1]), Metadata: r.metadata,
 	}
 	if strings.Contains(subject[0], "/") {
 		r.bad.add("subject.type", "must not contain a slash: the agent is type/id")
-	}
-	if !strings.Contains(resource[1], "/") && !hasScheme(resource[1]) {
-		in.Resource = joined(resource)
 	}
 	r.metadata["resource_type"] = resource[0]
 	body := &evaluateBody{Intent: in}
@@ -90,8 +89,6 @@ func (b accessBody) intent() (*evaluateBody, error) {
 	}
 	return body, r.bad.err()
 }
-
-func joined(typeAndID []string) string { return typeAndID[0] + "/" + typeAndID[1] }
 
 // entity reads the texts that an entity must have, and its properties.
 func (r *accessReader) entity(field string, v jsontext.Value, names ...string) []string {
@@ -167,21 +164,4 @@ func (r *accessReader) add(key string, v jsontext.Value) {
 		r.bad.add(key, "is no JSON") // cannot happen: the whole body was read
 	}
 	r.metadata[key] = string(v)
-}
-
-// hasScheme reports whether an id begins with a scheme, as a URL does.
-func hasScheme(id string) bool {
-	scheme, _, ok := strings.Cut(id, ":")
-	if !ok || scheme == "" {
-		return false
-	}
-	for i, c := range []byte(scheme) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
-		default:
-			return false
-		}
-	}
-	return true
 }

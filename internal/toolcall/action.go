@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,19 @@ var (
 
 // PromptResource returns the resource of a prompt of an MCP server.
 func PromptResource(server, name string) string { return "mcp/" + server + "/prompts/" + name }
+
+// beginsWithScheme matches a text that begins with the scheme of a URI and its colon (RFC 3986, 3.1).
+var beginsWithScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+// EntityResource returns the resource of an AuthZEN entity with this type and id. It is the id if that has a slash or
+// begins with a scheme, otherwise type/id. The scheme is read by its characters, as package engine/resource reads it.
+// What follows the scheme need not be a URL: a pattern for cust:** must see cust:%zz too.
+func EntityResource(kind, id string) string {
+	if strings.Contains(id, "/") || beginsWithScheme.MatchString(id) {
+		return id
+	}
+	return kind + "/" + id
+}
 
 // ActionType returns the type of the call's action.
 func (c Call) ActionType() string {

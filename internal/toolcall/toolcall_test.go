@@ -155,3 +155,24 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestEntityResource checks that what an id is does not depend on whether the rest of it is a URL.
+func TestEntityResource(t *testing.T) {
+	for id, want := range map[string]string{
+		"42":                 "customer/42",
+		"a/b":                "a/b",
+		"cust:42":            "cust:42",
+		"cust:%zz":           "cust:%zz",
+		"x-y.z+1:[":          "x-y.z+1:[",
+		"mailto:a@b.example": "mailto:a@b.example",
+		"4a:b":               "customer/4a:b",
+		"a b:c":              "customer/a b:c",
+		":a":                 "customer/:a",
+		"ä:b":                "customer/ä:b",
+		"":                   "customer/",
+	} {
+		if got := toolcall.EntityResource("customer", id); got != want {
+			t.Errorf("EntityResource(customer, %q) = %q, want %q", id, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,9 +116,7 @@ func (a *authzen) intents(call toolcall.Call) (intents []writ.Intent, err error)
 func (e evaluation) intent(r *resolver) (in writ.Intent, err error) {
 	in.ActionType = r.text("action.name", e.Action.Name)
 	kind, id := r.text("resource.type", e.Resource.Type), r.text("resource.id", e.Resource.ID)
-	if in.Resource = id; !strings.Contains(id, "/") && !hasScheme(id) {
-		in.Resource = kind + "/" + id
-	}
+	in.Resource = toolcall.EntityResource(kind, id)
 	call := r.call
 	call.Stated = maps.Clone(call.Stated)
 	call.Stated["resource_type"] = kind
@@ -144,11 +141,6 @@ func (e evaluation) intent(r *resolver) (in writ.Intent, err error) {
 	}
 	in.Metadata, err = call.Facts()
 	return in, err
-}
-
-func hasScheme(id string) bool {
-	at, err := url.Parse(id)
-	return err == nil && at.Scheme != ""
 }
 
 // resolver resolves the values of a template for a call, and keeps the first mistake.
