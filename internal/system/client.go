@@ -2,6 +2,7 @@ package system
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +76,8 @@ type sender struct {
 }
 
 func newSender(t *testing.T, token string, conns int) sender {
-	tr := &http.Transport{MaxIdleConns: conns, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true}
+	tr := &http.Transport{MaxIdleConns: conns, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true,
+		TLSClientConfig: &tls.Config{RootCAs: balancerCA.Load().pool()}}
 	t.Cleanup(tr.CloseIdleConnections)
 	return sender{http: &http.Client{Transport: tr, Timeout: patience}, token: token}
 }

@@ -4,12 +4,16 @@ package system
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -59,7 +63,7 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 			t.Errorf("%s = %d %s %s, %v, want a problem document of %d", name, got.status, got.contentType, got.body, err, want)
 		}
 	}
-	conn, err := net.Dial("tcp", hostOf(api))
+	conn, err := tls.Dial("tcp", hostOf(api), &tls.Config{RootCAs: balancerCA.Load().pool()})
 	must(t, err)
 	defer conn.Close()
 	_, err = fmt.Fprintf(conn, "POST /v1/policy/evaluate HTTP/1.1\r\nHost: writ\r\nContent-Length: 9\r\n\r\n{")
@@ -124,4 +128,63 @@ func TestCluster_AFrozenReplicaHoldsNoEvaluation(t *testing.T) {
 		byID[in.id] = answers[i].body
 	}
 	auditAnswers(t, c.data, byID, history(t, c.api, c.token))
+}
+
+// TestBalancer_Certificates makes HAProxy's certificates twice, as its operator does a year later, and reads them.
+func TestBalancer_Certificates(t *testing.T) {
+	dir := balancerCertificates(t)
+	authority := readText(t, filepath.Join(dir, "ca.pem"))
+	first := readText(t, filepath.Join(dir, "api.pem"))
+	if out, err := exec.Command("../../deploy/haproxy/certificates", dir).CombinedOutput(); err != nil {
+		t.Fatalf("the second run = %v\n%s", err, out)
+	}
+	if readText(t, filepath.Join(dir, "ca.pem")) != authority || readText(t, filepath.Join(dir, "api.pem")) == first {
+		t.Error("the second run made another authority, or no other certificate")
+	}
+	for file, names := range map[string][]string{first: {"localhost", "127.0.0.1", "writ.example.com", "10.0.0.7"}, readText(t, filepath.Join(dir, "api.pem")): {"localhost"}} {
+		pair, err := tls.X509KeyPair([]byte(file), []byte(file))
+		must(t, err)
+		for _, name := range names {
+			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: balancerCA.Load().pool()})
+			must(t, err)
+		}
+		if left := time.Until(pair.Leaf.NotAfter); left < 390*24*time.Hour || left > 398*24*time.Hour {
+			t.Errorf("the certificate is good for %v, want 397 days", left)
+		}
+	}
+	for _, secret := range []string{"ca.key", "api.pem"} {
+		info, err := os.Stat(filepath.Join(dir, secret))
+		must(t, err)
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v, want one for its owner alone", secret, info.Mode())
+		}
+	}
+}
+
+// TestBalancer_SpeaksHTTPSAlone asks HAProxy from the command line, over HTTP/2, and over plain HTTP.
+func TestBalancer_SpeaksHTTPSAlone(t *testing.T) {
+	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
+	writ, _, token := deployed(t)
+	api, _, _ := startHAProxyWith(t, balancer, writ, writ, t.Output(), func(config string) string { return config })
+	if out, stderr, code := output(t, command(t, "status", "--url", api, "--api-key", token, "--ca", balancerCA.Load().file)); code != exitOK {
+		t.Errorf("writ status --ca exits %d: %s%s", code, out, stderr)
+	}
+	if _, _, code := output(t, command(t, "status", "--url", api, "--api-key", token)); code != exitFailed {
+		t.Errorf("writ status without --ca exits %d, want %d", code, exitFailed)
+	}
+	second := newSender(t, "", 1)
+	second.http.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	resp, err := second.http.Get(api + "/health")
+	must(t, err)
+	must(t, resp.Body.Close())
+	if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK {
+		t.Errorf("GET /health = %s %d, want HTTP/2 and 200", resp.Proto, resp.StatusCode)
+	}
+	plain, err := http.Get(strings.Replace(api, "https:", "http:", 1) + "/health")
+	if err == nil {
+		must(t, plain.Body.Close())
+		if plain.StatusCode < 400 {
+			t.Errorf("GET over plain HTTP = %d", plain.StatusCode)
+		}
+	}
 }

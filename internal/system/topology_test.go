@@ -119,8 +119,8 @@ func TestCluster_Stays(t *testing.T) {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	c := startTopology(t)
-	fmt.Printf("API           %s\nPrometheus    %s\nAlertmanager  http://%s\nreplicas      %s %s\nmongodb       %s\noperator      %s\n",
-		c.api, c.prom.url, c.alert, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
+	fmt.Printf("API           %s, trusted with --ca %s\nPrometheus    %s\nAlertmanager  http://%s\nreplicas      %s %s\nmongodb       %s\noperator      %s\n",
+		c.api, balancerCA.Load().file, c.prom.url, c.alert, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
 	for {
 		select {
 		case m := <-c.pager.messages:
