@@ -58,6 +58,10 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 			if err := item.Receipt.Verify(receipt.EntryLeaf([]byte(body)), keys); err != nil {
 				t.Errorf("Verify(%s) = %v", body, err)
 			}
+			head, err := item.Receipt.SignedHead(receipt.EntryLeaf([]byte(body)))
+			if must(t, err); item.SignedAt.UnixMilli() != head.UnixMilli {
+				t.Errorf("signed_at = %v, want the time of its head, %v", item.SignedAt, time.UnixMilli(head.UnixMilli).UTC())
+			}
 		}
 		path = nextPath(t, r)
 	}

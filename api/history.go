@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"writ.example/writ/engine"
 	"writ.example/writ/engine/condition"
@@ -219,7 +220,17 @@ func checkAction(_ *request, in *actionBody) error {
 // changeItem is one entry of the administrative audit log.
 type changeItem struct {
 	ledger.Change
-	Receipt receipt.Inclusion `json:"receipt"`
+	SignedAt time.Time         `json:"signed_at"` // about a second after the change at most
+	Receipt  receipt.Inclusion `json:"receipt"`
+}
+
+// signedChange returns c, which e holds, with the time that its head states.
+func signedChange(c ledger.Change, e *storage.Entry) (changeItem, error) {
+	head, err := e.SignedHead(receipt.EntryLeaf(e.Body))
+	if err != nil {
+		return changeItem{}, fmt.Errorf("reading the head of a change: %w", err)
+	}
+	return changeItem{c, time.UnixMilli(head.UnixMilli).UTC(), e.Inclusion}, nil
 }
 
 // changeKinds are the kinds of changes that are listed.
@@ -252,7 +263,11 @@ func (s *Server) listChanges(r *request) error {
 			}
 			// The id of a policy's version is POLICY/VERSION.
 			if (kind == "" || c.Kind == kind) && (id == "" || c.ID == id || strings.HasPrefix(c.ID, id+"/")) {
-				items = append(items, changeItem{c, e.Inclusion})
+				item, err := signedChange(c, e)
+				if err != nil {
+					return err
+				}
+				items = append(items, item)
 			}
 		}
 		page.After = next
