@@ -233,11 +233,12 @@ func (c *changesOf) read(v *visit, kind, id string) error {
 
 // change is a change of a document.
 type change struct {
-	Kind     string `json:"kind"`
-	ID       string `json:"id"`
-	Revision int64  `json:"revision"`
-	Digest   string `json:"digest"`
-	Actor    string `json:"actor"`
+	Kind     string    `json:"kind"`
+	ID       string    `json:"id"`
+	Revision int64     `json:"revision"`
+	Digest   string    `json:"digest"`
+	Actor    string    `json:"actor"`
+	SignedAt time.Time `json:"signed_at"`
 }
 
 // Page returns the page of the document, or nothing if it has none.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -96,19 +97,37 @@ func (v *visit) rules() error {
 	return v.show("rules", "Rules", "Rules", body)
 }
 
+// revised is a revision of a rule.
+type revised struct {
+	Revision   int64     `json:"revision"`
+	ReplacedAt time.Time `json:"replaced_at"`
+	Deleted    bool      `json:"deleted"`
+	Document   policyDoc `json:"document"`
+
+	Changed []member `json:"-"` // what differs from the revision before
+	First   bool     `json:"-"` // whether it has no revision before it here
+}
+
+// changed sets what each revision changed. The revisions are newest first.
+func changed(all []*revised) {
+	for i, r := range all {
+		if r.First = i == len(all)-1; r.First {
+			continue
+		}
+		r.Changed = slices.DeleteFunc(compare(all[i+1].Document, r.Document), func(m member) bool {
+			return !m.Changed || m.Name == "updatedAt"
+		})
+	}
+}
+
 func (v *visit) rule() error {
 	id := v.r.PathValue("id")
 	var body struct {
 		It        rule
-		Revisions part[list[struct {
-			Revision   int64     `json:"revision"`
-			ReplacedAt time.Time `json:"replaced_at"`
-			Deleted    bool      `json:"deleted"`
-			Document   rule      `json:"document"`
-		}]]
-		Changes changesOf
-		Recent  part[list[*row]]
-		Idle    bool // it decided nothing in 30 days
+		Revisions part[list[*revised]]
+		Changes   changesOf
+		Recent    part[list[*row]]
+		Idle      bool // it decided nothing in 30 days
 	}
 	if err := v.get(under("rules", id), &body.It); err != nil {
 		return err
@@ -116,6 +135,7 @@ func (v *visit) rule() error {
 	if err := body.Revisions.read(v, under("rules", id, "revisions")); err != nil {
 		return err
 	}
+	changed(body.Revisions.It.Data)
 	if err := body.Changes.read(v, "rule", id); err != nil {
 		return err
 	}
