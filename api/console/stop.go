@@ -25,8 +25,11 @@ func (v *visit) askStop() error {
 	}
 	body.Done = v.r.URL.Query().Get("done") == body.It.Status
 	title := "Stop everything?"
-	if body.It.Status == stopped {
+	switch {
+	case body.It.Status == stopped:
 		title = "Everything is stopped"
+	case body.Done:
+		title = "Everything goes on"
 	}
 	return v.show("stopping", title, "", body)
 }
