@@ -30,13 +30,18 @@ func (v *visit) tokens() (found []*token, err error) {
 
 func (v *visit) keys() error {
 	var body struct {
-		Keys  []*token
-		Lacks string
+		Keys    []*token
+		Lacks   string
+		Revoked string // the key that a form has just revoked
 	}
 	var err error
 	body.Keys, err = v.tokens()
 	if body.Lacks, err = lacks(err); err != nil {
 		return err
+	}
+	gone := v.r.URL.Query().Get("revoked")
+	if body.Lacks == "" && !slices.ContainsFunc(body.Keys, func(k *token) bool { return k.ID == gone }) {
+		body.Revoked = gone
 	}
 	return v.show("keys", "Keys", "Keys", body)
 }
@@ -85,12 +90,15 @@ func (v *visit) createKey() error {
 		return stale("The keys have changed since this form was shown, or it was sent before. No key was made: look " +
 			"in the list of keys whether yours is there.")
 	}
+	if len(v.r.PostForm["scope"]) == 0 {
+		return &problem{
+			Status: http.StatusBadRequest, Code: "invalid_request",
+			Detail: "No key was made: check at least one scope. An agent's key needs policy:evaluate.",
+		}
+	}
 	in := map[string]any{"name": v.r.PostForm.Get("name"), "scopes": v.r.PostForm["scope"]}
 	if agent := strings.TrimSpace(v.r.PostForm.Get("agent_id")); agent != "" {
 		in["agent_id"] = agent
-	}
-	if in["scopes"] == nil {
-		in["scopes"] = []string{}
 	}
 	var made struct {
 		Token string `json:"token"`
@@ -152,5 +160,5 @@ func (v *visit) revoke() error {
 	if err := v.unsure("the key is revoked on every replica", err); err != nil {
 		return err
 	}
-	return v.to("/console/keys")
+	return v.to("/console/keys?revoked=" + url.QueryEscape(v.r.PathValue("id")))
 }
