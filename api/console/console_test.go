@@ -130,3 +130,23 @@ func TestCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestSuiteCase holds that a case names the policy and the rules that writ pull writes, and what the history did not keep.
+func TestSuiteCase(t *testing.T) {
+	got := suiteCase(&row{
+		DecisionID: "d", IntentID: "i", PolicyID: "p", PolicyVersion: 3, AgentID: "a", ActionType: "x", Resource: "r",
+		Decision: "deny", Reasons: []string{"cost.exceeded: it is"}, IssuedAt: "2026-11-21T10:00:00Z", LeftOut: []string{"metadata"},
+	})
+	const want = `# decided under version 3 of the policy; writ pull . writes both files
+policy: "policies/p.yaml"
+rules: rules.yaml
+# not kept in the history: metadata
+intents:
+  "i": {"action_type":"x","agent_id":"a","issued_at":"2026-11-21T10:00:00Z","resource":"r"}
+tests:
+  - {"codes":["cost.exceeded"],"intent":"i","name":"as decided in d","now":"0001-01-01T00:00:00Z","want":"deny"}
+`
+	if got != want {
+		t.Errorf("suiteCase = %s, want %s", got, want)
+	}
+}

@@ -94,18 +94,21 @@ func (l list[T]) More() string {
 // filter is a field of the form above the decisions.
 type filter struct {
 	Name, Label, Value string
+	Hint               string // an example
 }
 
 // filters are those of GET /v1/authorizations besides the decision.
 var filters = []filter{
-	{Name: "agent_id", Label: "Agent"}, {Name: "action_type", Label: "Action"}, {Name: "code", Label: "Code"},
-	{Name: "policy_id", Label: "Policy"}, {Name: "rule_id", Label: "Rule"}, {Name: "intent_id", Label: "Intent"},
+	{Name: "agent_id", Label: "Agent"}, {Name: "action_type", Label: "Action"},
+	{Name: "code", Label: "Code", Hint: "cost.exceeded"}, {Name: "intent_id", Label: "Intent"},
+	{Name: "policy_id", Label: "Policy"}, {Name: "rule_id", Label: "Rule"},
 	{Name: "session_id", Label: "Session"}, {Name: "approval_id", Label: "Approval"},
-	{Name: "credential", Label: "Credential"}, {Name: "from", Label: "From (UTC)"}, {Name: "to", Label: "To (UTC)"},
+	{Name: "credential", Label: "Credential"}, {Name: "from", Label: "From (UTC)", Hint: "2026-11-21 10:00"},
+	{Name: "to", Label: "To (UTC)", Hint: "2026-11-22"},
 }
 
 // first is the number of filters that are always seen.
-const first = 3
+const first = 4
 
 // noZone matches a time without its zone, which is then UTC.
 var noZone = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?$`)

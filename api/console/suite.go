@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"writ.example/writ/internal/printable"
@@ -28,6 +29,9 @@ func suiteCase(r *row) string {
 		"codes": codes,
 	}
 	var b strings.Builder
+	b.WriteString("# decided under version " + strconv.FormatInt(r.PolicyVersion, 10) +
+		" of the policy; writ pull . writes both files\n" +
+		"policy: " + inline("policies/"+r.PolicyID+".yaml") + "\nrules: rules.yaml\n")
 	if len(r.LeftOut) > 0 {
 		b.WriteString("# not kept in the history: " + printable.Text(strings.Join(r.LeftOut, ", ")) + "\n")
 	}

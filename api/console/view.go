@@ -55,7 +55,7 @@ func (frame) Navigation() []entry { return navigation }
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"text": printable.Text, "lines": printable.Lines, "short": short, "when": when, "ago": ago, "money": money,
-		"words": words, "under": pageOf,
+		"words": words, "under": pageOf, "issued": issued,
 	}).ParseFS(pages, "web/*.html"))
 })
 
@@ -99,6 +99,15 @@ func when(at any) template.HTML {
 	t = t.UTC()
 	return template.HTML(`<time datetime="` + t.Format(time.RFC3339Nano) + `">` + t.Format("2006-01-02 15:04:05") +
 		` UTC</time>`) //nolint:gosec // digits alone
+}
+
+// issued is a time as an agent has sent it: exact where it is one.
+func issued(s string) any {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return printable.Text(s)
+	}
+	return when(t)
 }
 
 // ago returns the time between two times, in its greatest unit.
