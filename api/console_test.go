@@ -302,6 +302,65 @@ func TestConsole_AFormForAnotherStateIsRefused(t *testing.T) {
 	}
 }
 
+// TestConsole_AnAgentThatIsNotRegisteredCanBeDisabled holds that the list of agents has those that asked and have no kill
+// switch, and that one registers and disables them there.
+func TestConsole_AnAgentThatIsNotRegisteredCanBeDisabled(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "a", "externalId": "registered"}).wantStatus(http.StatusCreated)
+	evaluate := func(name string) { h.decision(h.operator(acme), obj{"agent_id": name}) }
+	evaluate("Night/Bot")
+	evaluate("REGISTERED")
+	b := h.visit(h.operator(acme))
+	page := b.get("/console/agents").want(http.StatusOK, "Not registered", `href="/console/agents/new?id=night%2fbot"`)
+	if strings.Contains(page.body, "new?id=registered") {
+		t.Error("a registered agent is listed as one that is not")
+	}
+	form := b.get("/console/agents/new?id=night%2Fbot").want(http.StatusOK, `value="night/bot"`).form("id", "night/bot")
+	made := b.do("POST", "/console/agents", form).want(http.StatusSeeOther).header.Get("Location")
+	b.get(made).want(http.StatusOK, "Registered: from now on it can be disabled.", "Disable", "<h1>night/bot</h1>")
+	b.do("POST", "/console/agents", form).want(http.StatusBadRequest, "is the id of another agent")
+	if page := b.get("/console/agents"); strings.Contains(page.body, "Not registered") {
+		t.Error("an agent that was registered is still listed as one that is not")
+	}
+	path, _, _ := strings.Cut(made, "?")
+	b.do("POST", path+"/disable", b.get(path+"/disable").form()).wantTo(path + "?done=disabled")
+	evaluate("NIGHT/bot")
+	b.get("/console/decisions?agent_id=night/bot").want(http.StatusOK, "agent.disabled")
+}
+
+// TestConsole_SaysWhatARevisionOfARuleChanged holds that the page of a rule shows the members that a change changed.
+func TestConsole_SaysWhatARevisionOfARuleChanged(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	rule := h.rule(acme, `{"action_type":"deploy"}`, `{"decision":"deny"}`)
+	h.decision(h.operator(acme)) // a revision is kept if a row was decided under it
+	h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"action": `{"decision":"approval_required"}`}).wantStatus(http.StatusOK)
+	page := h.visit(h.operator(acme)).get("/console/rules/"+rule).want(http.StatusOK, "<del>{&#34;decision&#34;:&#34;deny&#34;}</del>",
+		"<ins>{&#34;decision&#34;:&#34;approval_required&#34;}</ins>")
+	if strings.Contains(page.body, "<ins>{&#34;action_type") || strings.Contains(page.body, ">updatedAt<") {
+		t.Error("what did not change, or the time, is shown as changed")
+	}
+}
+
+// TestConsole_AKeyIsMadeAndRevoked holds that a form without a scope says what is missing, and that the list says that a
+// key is revoked.
+func TestConsole_AKeyIsMadeAndRevoked(t *testing.T) {
+	h := start(t)
+	b := h.visit(h.operator(acme))
+	form := b.get("/console/keys/new").form("name", "ci")
+	b.do("POST", "/console/keys", form).want(http.StatusBadRequest, "check at least one scope")
+	form.Add("scope", "history:read")
+	b.do("POST", "/console/keys", form).want(http.StatusCreated, "writ_")
+	id := read[[]tokenSummary](h.do("GET", "/v1/tokens", h.operator(acme), nil))[0].ID
+	b.get("/console/keys?revoked=" + id).want(http.StatusOK)
+	if page := b.get("/console/keys?revoked=" + id); strings.Contains(page.body, "in force on any replica") {
+		t.Error("a key that is in force is said to be revoked")
+	}
+	b.do("POST", "/console/keys/"+id+"/revoke", b.get("/console/keys/"+id+"/revoke").form()).wantTo("/console/keys?revoked=" + id)
+	b.get("/console/keys?revoked="+id).want(http.StatusOK, "No key with the id <code>"+id)
+}
+
 // TestConsole_StopsEverything holds that the button of every page leads to a stop in two steps, and that resuming is
 // refused if there was another stop meanwhile.
 func TestConsole_StopsEverything(t *testing.T) {
@@ -317,6 +376,9 @@ func TestConsole_StopsEverything(t *testing.T) {
 		t.Error("a decision of a stopped organization is no deny")
 	}
 	b.do("POST", "/console/stop", resume).wantTo("/console/stop?done=active")
+	if page := b.get("/console/stop?done=active").want(http.StatusOK, "Resumed: in force on every replica"); strings.Contains(page.body, `value="stopped"`) {
+		t.Error("the page after resuming asks whether to stop everything")
+	}
 	b.do("POST", "/console/stop", resume).want(http.StatusConflict)
 	b.do("POST", "/console/stop", stop).wantTo("/console/stop?done=stopped")
 	other := h.visit(h.operator(rival))
@@ -405,7 +467,7 @@ func TestConsole_SaysWhoChangedADocument(t *testing.T) {
 	must(t, h.ledger.SignChanges(t.Context(), &changes))
 	b := h.visit(h.operator(acme))
 	for path, actor := range map[string]string{"/console/rules/" + rule: "ann", "/console/lists/payees": "ben", "/console/policies/" + policyID: "cem"} {
-		if page := b.get(path).want(http.StatusOK, "operator:"+actor); strings.Contains(page.body, "operator:dan") {
+		if page := b.get(path).want(http.StatusOK, "operator:"+actor, `<td data-label="Time"><time datetime="20`); strings.Contains(page.body, "operator:dan") {
 			t.Errorf("%s has a change of another document", path)
 		}
 	}
@@ -437,6 +499,7 @@ func TestConsole_FiltersAreThoseOfTheAPI(t *testing.T) {
 	if page := b.get("/console/decisions?decision=deny").want(http.StatusOK, "No decision here matches"); strings.Contains(page.body, id) {
 		t.Error("a filter for denied decisions shows an allowed one")
 	}
+	b.get("/console/decisions?agent_id=bill").want(http.StatusOK, "They compare whole values", `name="intent_id"`)
 	b.get("/console/decisions?from=yesterday").want(http.StatusBadRequest, `role="alert"`, "RFC 3339")
 	b.get("/console/decisions?colour=red").want(http.StatusBadRequest, "colour")
 }

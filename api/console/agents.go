@@ -1,14 +1,77 @@
 package console
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
+
+	"writ.example/writ/engine"
 )
 
 func (v *visit) agents() error {
-	return v.listed("agents", "Agents", new(list[*agent]), under("agents"))
+	var body struct {
+		List         list[*agent]
+		Lacks        string
+		Unregistered []string // names in intents of 24 hours that have no kill switch
+	}
+	q, at := url.Values{"limit": {"50"}}, v.r.URL.Query().Get("cursor")
+	if at != "" {
+		q.Set("cursor", at)
+	}
+	var err error
+	if body.Lacks, err = lacks(v.get(with(under("agents"), q), &body.List)); err != nil {
+		return err
+	}
+	if body.Lacks == "" && at == "" {
+		if body.Unregistered, err = v.unregistered(); err != nil {
+			return err
+		}
+	}
+	return v.show("agents", "Agents", "Agents", body)
+}
+
+// unregistered returns the names under which unregistered agents asked in 24 hours, as far as the credential may see.
+func (v *visit) unregistered() ([]string, error) {
+	counts, err := v.counts("agent_id", "1h", 24*time.Hour)
+	if err != nil || counts.Lacks != "" {
+		return nil, err
+	}
+	asked := counts.It.sum()
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	registered, more, err := all[*agent](v, under("agents"), url.Values{})
+	if err != nil || more {
+		return nil, err
+	}
+	for _, a := range registered {
+		delete(asked, engine.FoldID(cmp.Or(a.ExternalID, a.ID)))
+	}
+	// A name that was scrubbed is not the agent's.
+	maps.DeleteFunc(asked, func(name string, _ int64) bool { return strings.HasPrefix(name, "[") })
+	return slices.Sorted(maps.Keys(asked)), nil
+}
+
+func (v *visit) newAgent() error {
+	return v.show("newagent", "Register an agent", "Agents", v.r.URL.Query().Get("id"))
+}
+
+// register registers an agent, and leads to its page, where it can be disabled. Sent twice it is refused by the API.
+func (v *visit) register() error {
+	if err := v.form(); err != nil {
+		return err
+	}
+	id := strings.TrimSpace(v.r.PostForm.Get("id"))
+	in := map[string]string{"name": cmp.Or(strings.TrimSpace(v.r.PostForm.Get("name")), id), "externalId": id}
+	var made agent
+	if err := v.do(http.MethodPost, under("agents"), in, &made); err != nil {
+		return err
+	}
+	return v.to(pageOf("agents", made.ID) + "?done=registered")
 }
 
 // listed answers with one page of a list.
@@ -55,7 +118,7 @@ func (v *visit) agent() error {
 		return err
 	}
 	body.Keys.It = slices.DeleteFunc(body.Keys.It, func(k *token) bool { return k.AgentID != name && k.AgentID != id })
-	if done := v.r.URL.Query().Get("done"); done == body.It.Status {
+	if done := v.r.URL.Query().Get("done"); done == body.It.Status || done == "registered" {
 		body.Done = done
 	}
 	return v.show("agent", short(body.It.Name), "Agents", body)

@@ -23,6 +23,8 @@ func (c *Console) routes() {
 	c.get("/console/approvals/{id}", (*visit).approval)
 	c.post("/console/approvals/{id}", (*visit).judge)
 	c.get("/console/agents", (*visit).agents)
+	c.get("/console/agents/new", (*visit).newAgent)
+	c.post("/console/agents", (*visit).register)
 	c.get("/console/agents/{id}", (*visit).agent)
 	for to := range statuses {
 		c.get("/console/agents/{id}/"+to, func(v *visit) error { return v.askStatus(to) })
