@@ -33,7 +33,7 @@ run: $(BIN) ## Decide the example intents, verify each receipt, then serve this 
 
 $(BIN): $(SOURCES)
 	$(FIRST)
-	$(GO) build -o $(BIN) ./cmd/writ
+	@GO="$(GO)" internal/tools/build $(BIN)
 
 # BESIDE=check leaves out what make check tests, for who runs both.
 test: ## Run every test: 10 minutes on two cores once dependencies are compiled
