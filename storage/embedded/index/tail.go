@@ -118,10 +118,19 @@ func (t *memtable) sortSome(n int) {
 	t.sorted = t.added
 }
 
-// get returns the value of a key. sort must have been called, unless the key is an intent.
+// unsorted reports whether a key is found although the memtable's keys are not sorted.
+func unsorted(k []byte) bool { return k[0] == Intents || k[0] == Meters }
+
+// get returns the value of a key. sort must have been called, unless the key is unsorted.
 func (t *memtable) get(k []byte) (v string, found bool) {
-	if len(k) > 0 && k[0] == Intents && t.intents.place != nil {
+	switch {
+	case len(k) == 0:
+		return "", false
+	case k[0] == Intents && t.intents.place != nil:
 		return t.intents.get(k)
+	case k[0] == Meters && t.meters != nil:
+		v, found = t.meters[string(k)]
+		return v, found
 	}
 	_, v, found = t.keys.Get(string(k))
 	return v, found
@@ -152,7 +161,7 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	if len(k) == 0 || !t.has(k, k) {
 		return "", false
 	}
-	if k[0] != Intents {
+	if !unsorted(k) {
 		t.sort()
 	}
 	t.mu.RLock()

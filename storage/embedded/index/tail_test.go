@@ -134,3 +134,45 @@ func TestRowList_Sorted(t *testing.T) {
 		}
 	}
 }
+
+// TestTail_MetersUnsorted checks that a meter is found, or found missing, while no key is sorted: commits wait while
+// keys are.
+func TestTail_MetersUnsorted(t *testing.T) {
+	tl := &tail{memtables: []*memtable{newMemtable()}}
+	tl.add(1, framed(kv{"ha", "1"}, kv{"m1", "2"}), new(Filter))
+	tl.add(2, framed(kv{"hb", "3"}, kv{"m1", "4"}), new(Filter))
+	for k, want := range map[string]string{"m1": "4", "m2": ""} {
+		if v, found := tl.get([]byte(k)); v != want || found != (want != "") {
+			t.Errorf("get(%s) = %q, %v, want %q", k, v, found, want)
+		}
+	}
+	if last := tl.memtables[0]; last.sorted != 0 {
+		t.Errorf("the keys of %d frames are sorted, want none", last.sorted)
+	}
+}
+
+// BenchmarkTail_NoMeter measures the look-up of a meter that is not there, after a commit of 64 rows.
+func BenchmarkTail_NoMeter(b *testing.B) {
+	tl := &tail{memtables: []*memtable{newMemtable()}}
+	var id [16]byte
+	frame := uint64(0)
+	for b.Loop() {
+		b.StopTimer()
+		var rows []kv
+		for range 64 {
+			for i := range id {
+				id[i] = byte(rand.Uint32())
+			}
+			rows = append(rows, kv{"h" + string(id[:]), "at"}, kv{"d" + string(id[:]), ""})
+		}
+		frame++
+		if frame%1000 == 0 {
+			tl.memtables[0] = newMemtable()
+		}
+		tl.add(frame, framed(append(rows, kv{"mold", "1"})...), new(Filter))
+		b.StartTimer()
+		if _, found := tl.get([]byte("mnew")); found {
+			b.Fatal("a meter that nobody added is there")
+		}
+	}
+}
