@@ -39,7 +39,11 @@ func (s *Server) Admin() http.Handler {
 			plain(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		plain(w, http.StatusOK, "ok")
+		text := "ok"
+		if b, ok := s.decisions.Store.(builder); ok && b.Building() != "" {
+			text += "\n" + b.Building()
+		}
+		plain(w, http.StatusOK, text)
 	})
 	if s.cfg.Reload != nil {
 		mux.HandleFunc("POST /reload", s.reload)
@@ -68,6 +72,9 @@ func (s *Server) reload(w http.ResponseWriter, req *http.Request) {
 	}
 	plain(w, http.StatusOK, said)
 }
+
+// builder is a store that builds indexes while it serves. Building says which.
+type builder interface{ Building() string }
 
 // ready returns nil if the server can take requests. Otherwise the error says why it cannot.
 func (s *Server) ready(ctx context.Context) error {

@@ -63,6 +63,9 @@ func openNode(
 	if n.scrub, err = c.tagger(scrubber); err != nil {
 		return nil, err
 	}
+	if err := c.shareKeys(ctx, n.store, n.secret); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
 	var signer *receipt.Signer
 	if signer, n.trusted, err = c.Data.Signer(c.SigningKey); err != nil {
 		return nil, err

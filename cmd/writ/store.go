@@ -70,6 +70,20 @@ func (f *storeFlags) openReader(ctx context.Context, data datadir.Dir) (wholeHis
 	return embedded.OpenReadOnly(data.Store(), embedded.Options{})
 }
 
+// shareKeys tells a store that replicas share which keys this process has. The store refuses those of another
+// deployment.
+func (c *serveCmd) shareKeys(ctx context.Context, s storage.Store, secret []byte) error {
+	shared, ok := s.(*mongodb.Store)
+	if !ok {
+		return nil
+	}
+	scrub, err := c.Data.ScrubKeys(c.ScrubKey)
+	if err != nil {
+		return err
+	}
+	return shared.ShareKeys(ctx, secret, scrub)
+}
+
 // writer returns the name that this process has in the history.
 func (c *serveCmd) writer() (string, error) {
 	if c.Replica != "" || c.Store == "embedded" {

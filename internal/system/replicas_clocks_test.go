@@ -31,6 +31,12 @@ func clocksApart(t *testing.T, c *cluster) {
 	for _, ahead := range []time.Duration{time.Minute, -time.Minute} {
 		c.replicas = append(c.replicas, startFaulty(t, []string{clockAhead + "=" + ahead.String()}, c.data, c.serveFlags()...))
 	}
+	for _, p := range c.replicas[1:] {
+		waitFor(t, "a replica with another clock not to be ready", func() bool {
+			status, _ := get(t, p.admin+"/readyz")
+			return status == http.StatusServiceUnavailable
+		})
+	}
 	l := newReplicaLoad(c)
 	l.flip = newFlip(t, c, "bot")
 	stop := l.start(t, 8)

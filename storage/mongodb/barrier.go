@@ -2,11 +2,11 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -67,8 +67,8 @@ func (l *slot) returned(beat string) {
 func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 
 // Barrier implements storage.Documents. It waits for each handle that has not acknowledged the last
-// revision. When such a handle's slot expires, Barrier gives the handle up and no longer waits for
-// it. A handle that was only frozen can then commit no decisions from its stale caches.
+// revision. When such a handle is silent, Barrier gives the handle up, and waits until no transaction of
+// it can be committed. A handle that was only frozen can then commit no decisions from its stale caches.
 //
 // A handle may have acknowledged a row of changes that the database does not have, because the database was
 // restored. Until its next beat this handle would still decide from what was before. So Barrier refuses.
@@ -99,10 +99,10 @@ func (s *Store) Barrier(ctx context.Context) error {
 				return s.available()
 			}
 		}
-		if err == nil && a.live == 0 && s.maySettle() {
+		if err == nil && a.live == 0 {
 			err = s.giveUpSilent(ctx)
 		}
-		if err != nil && !mongo.IsTimeout(err) {
+		if err != nil && !mongo.IsTimeout(err) && !errors.Is(err, errOpen) {
 			return failed(ctx, "waiting for other replicas", err)
 		}
 		if !pause(ctx, min(try/4, 4)) { // most handles acknowledge within a millisecond
@@ -156,16 +156,6 @@ func (s *Store) holds(ctx context.Context, heard []heardRow) error {
 	return err
 }
 
-// otherRow is a slot of another handle.
-type otherRow struct {
-	Heard    int64  `bson:"heard"`
-	RowHeard []byte `bson:"row"`
-	Silent   bool   `bson:"silent"` // the slot has expired, or its holder was given up
-}
-
-// silent is an expression that is true if a slot has expired or its holder was given up.
-var silent = doc("$or", bson.A{expired, doc("$eq", bson.A{"$" + slotHolder, ""})})
-
 // answer is what the slots of other handles say.
 type answer struct {
 	// late is how many handles are silent or have not acknowledged a revision. A handle that was given up is
@@ -179,14 +169,12 @@ type answer struct {
 // others reads the slots of the other handles.
 func (s *Store) others(ctx context.Context, revision uint64) (a answer) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
-	rows, err := find[otherRow](ctx, slots, doc(
-		"_id", doc("$ne", s.slot.id),
-		"$or", bson.A{doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))},
-	), options.Find().SetProjection(doc("_id", 0, slotHeard, 1, slotRowHeard, 1, "silent", silent)))
+	rows, err := find[slotRow](ctx, slots, s.slot.used(),
+		options.Find().SetProjection(doc(slotHolder, 1, slotBeat, 1, slotHeard, 1, slotRowHeard, 1)))
 	for _, row := range rows {
 		heard := uint64(max(row.Heard, 0))
 		switch {
-		case row.Silent:
+		case s.silent(&row):
 			a.late++
 		case heard < revision:
 			a.late++

@@ -16,7 +16,8 @@
 //	counters   {_id: "revision", n: the last revision, e: random epoch}
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
-//	replicas   {_id: slot, chain, holder, dead, until, beat, heard: revision, row: id of its row, sessions}
+//	replicas   {_id: slot, chain, holder, dead, until, beat, heard: revision, row: id of its row, sessions: [{id, uid: user}],
+//	            keys: {o: digest of the operator secret, s: [digests of scrub keys]}}
 //	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
@@ -101,10 +102,18 @@
 // returns an error if the database does not have that row, because the handle may still allow until its
 // next beat. Open makes no counter of revisions in a database that has data.
 //
+// # Schemas
+//
+// The database has the number of its schema, and the least schema that a writ must know to use it. Open and
+// OpenSnapshot refuse a database that they would misread, and a handle that runs ends when the least schema
+// becomes greater than its own. The leader migrates a database of an older schema: it writes the number and
+// then changes validators and indexes. A handle of an older schema does not compare the collections of a newer
+// one, and keeps working while its schema is not less than the least.
+//
 // # Replicas
 //
 // Each handle has a slot. Every 500 ms the handle renews the slot with a write, its beat. A slot
-// expires 2.5 s after the last beat. When a handle reads its own beat in the change stream, it has
+// lasts 2.5 s after a beat. When a handle reads its own beat in the change stream, it has
 // read every earlier change. A handle that has not read a beat recently writes a beat before it
 // reads documents. This write fails if the handle's primary was replaced.
 //
@@ -114,10 +123,12 @@
 // The holder of the first slot leads, but only after its own beats have succeeded for as long as a
 // slot lasts. After this time the previous leader has stopped leading.
 //
-// A handle gives up another handle when that handle's slot has expired: it takes the slot away. It
-// does so only if its own beats have succeeded for as long as a slot lasts. It ends the open
-// transactions of the lost handle, which could otherwise block others for a minute. It also counts
-// the heads of the lost handle and takes back its places. The next holder of the slot continues its
-// chain. A handle that was given up notices this in its next transaction, and commits nothing from
-// then on.
+// A handle gives up another handle when it has seen no new beat of it for as long as a slot lasts, by its own
+// clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have
+// succeeded for as long. It ends the open transactions of the lost handle, which could otherwise block others
+// for a minute. The handles may have different MongoDB users, and then the server may refuse this. So it also
+// writes the next head of the chain and deletes it again, which keeps every earlier transaction from adding a
+// head. Then it counts the heads of the lost handle and takes back its places. Until this is done the slot is
+// not free, and Barrier waits. The next holder of the slot continues its chain. A handle that was given up
+// notices this in its next transaction, and commits nothing from then on.
 package mongodb

@@ -97,8 +97,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 		}
 	}
 	want(a)
-	a.silence(t)
-	must(t, b.giveUpSilent(t.Context()))
+	giveUpNow(t, b.Store, a.Store)
 	want(b)
 	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
 		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)

@@ -44,7 +44,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
 	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(leastSchema)))
 	for id, heads := range h.ByChain {
-		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], RowHeard: []byte{}, Sessions: []bson.RawValue{}})
+		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], RowHeard: []byte{}, Sessions: []sessionID{}})
 		for i, head := range heads {
 			signed, err := head.MarshalBinary()
 			must(t, err)
@@ -84,7 +84,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 		of := meter{m.Org, m.Month}
 		add(quotasName, quotaRow{Key: of.key(), Meter: of, N: n, Given: []placesRow{}})
 	}
-	for _, shape := range shapes() {
+	for _, shape := range shapes(schema) {
 		c := s.db.Collection(shape.name)
 		if _, err := c.DeleteMany(ctx, bson.D{}); err != nil {
 			t.Fatal(err)

@@ -2,40 +2,108 @@ package mongodb
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+
+	"writ.example/writ/storage"
 )
 
-// giveUpSilent gives up the holders of expired slots. It also cleans up after every holder that was
-// given up earlier, if that is still needed.
-func (s *Store) giveUpSilent(ctx context.Context) error {
-	rows, err := find[slotRow](ctx, s.slots(), doc("$or", bson.A{
-		doc(slotHolder, doc("$ne", ""), "$expr", expired), doc(slotDead, doc("$ne", "")),
-	}))
-	if err != nil {
-		return err
+// sights are the beats of other handles that this handle has seen, by slot. The clocks of the members of a
+// replica set differ, and so a slot's own time of expiry does not tell whether its holder is silent. A
+// handle is silent if this handle has seen no new beat of it for a lease, by its own clock.
+type sights struct {
+	mu    sync.Mutex
+	beats map[int64]sight
+}
+
+// sight is a beat. since is the age of this handle when it has first seen it.
+type sight struct {
+	beat  string
+	since int64
+}
+
+// silent records the beat of a slot and reports whether its holder is silent. A holder that was given up is
+// silent.
+func (s *Store) silent(row *slotRow) bool {
+	if row.Holder == "" {
+		return true
 	}
+	s.sights.mu.Lock()
+	defer s.sights.mu.Unlock()
+	if s.sights.beats == nil {
+		s.sights.beats = make(map[int64]sight)
+	}
+	seen, ok := s.sights.beats[row.ID]
+	if !ok || seen.beat != row.Beat {
+		s.sights.beats[row.ID] = sight{row.Beat, s.age()}
+		return false
+	}
+	return time.Duration(s.age()-seen.since) > lease
+}
+
+// used selects the slots of other handles that are held or not cleaned up.
+func (l *slot) used() bson.D {
+	return doc("_id", doc("$ne", l.id), "$or", bson.A{doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))})
+}
+
+// settle looks at the other handles regularly until ctx ends, and gives up silent ones.
+func (s *Store) settle(ctx context.Context) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.available() != nil {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, s.timeout)
+		err := s.giveUpSilent(bounded)
+		if cancel(); ctx.Err() == nil {
+			s.health.report(settling, err)
+		}
+	}
+}
+
+// giveUpSilent looks at the other handles. If maySettle allows it, it gives up silent ones. It also cleans up
+// after every handle that was given up earlier, if that is still needed. A handle that can't be cleaned up yet
+// does not keep others from it.
+func (s *Store) giveUpSilent(ctx context.Context) error {
+	rows, err := find[slotRow](ctx, s.slots(), s.slot.used())
+	errs := []error{err}
 	for _, row := range rows {
+		if !s.silent(&row) || !s.maySettle() {
+			continue
+		}
 		if row.Holder != "" {
 			s.health.log.Warn("another replica is silent and is given up", "slot", row.ID)
-			if err := s.giveUp(ctx, &row, "$expr", expired); err != nil {
-				return err
+			if err := s.giveUp(ctx, &row); err != nil {
+				errs = append(errs, err)
+				continue
 			}
 			if row.Dead == row.Holder {
 				s.metrics.givenUp.Inc()
 			}
 		}
-		if err := s.settleDead(ctx, &row); err != nil {
-			return err
-		}
+		errs = append(errs, s.settleDead(ctx, &row))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// giveUp takes a slot away from its holder. It does nothing if the slot has another holder by now,
-// or if the conditions in more do not select it.
-func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
-	held := append(doc("_id", row.ID, slotHolder, row.Holder), doc(more...)...)
+// giveUp takes a slot away from its holder. It does nothing if the slot has another holder or another beat
+// by now.
+func (s *Store) giveUp(ctx context.Context, row *slotRow) error {
+	held := doc("_id", row.ID, slotHolder, row.Holder, slotBeat, row.Beat)
 	r, err := s.slots().UpdateOne(ctx, held, set(slotHolder, "", slotDead, row.Holder))
 	if err == nil && r.MatchedCount > 0 {
 		row.Dead = row.Holder
@@ -43,21 +111,31 @@ func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
 	return err
 }
 
+// errOpen means that a transaction of a handle that was given up is still open.
+var errOpen = fmt.Errorf("%w: a transaction of a replica that was given up is still open: the server ends it after "+
+	"transactionLifetimeLimitSeconds, or at once if the MongoDB user of writ has the privilege killAnySession",
+	storage.ErrUnavailable)
+
+// unauthorized is the server's error code for a missing privilege.
+const unauthorized = 13
+
 // settleDead cleans up after a holder that was given up. It ends the transactions of the holder,
-// which could otherwise block others for a minute. It counts the uncounted decisions of the holder
+// which could otherwise block others for a minute. The holder may have another MongoDB user, whose
+// transactions only the privilege killAnySession can end. So settleDead then makes sure that none of them
+// can be committed. It counts the uncounted decisions of the holder
 // and takes back its places. A later transaction of the holder fails. settleDead is idempotent.
 func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if row.Dead == "" {
 		return nil
 	}
-	var sessions bson.A
-	for _, id := range row.Sessions {
-		sessions = append(sessions, doc("id", id))
-	}
-	if len(sessions) > 0 {
-		if err := s.db.RunCommand(ctx, doc("killSessions", sessions)).Err(); err != nil {
+	if len(row.Sessions) > 0 {
+		err := s.db.RunCommand(ctx, doc("killSessions", row.Sessions)).Err()
+		if err != nil && !hasCode(err, unauthorized) {
 			return err
 		}
+	}
+	if err := s.fence(ctx, [16]byte(row.Chain)); err != nil {
+		return err
 	}
 	if err := s.countChain(ctx, [16]byte(row.Chain)); err != nil {
 		return err
@@ -68,6 +146,86 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead),
 		set(slotDead, "", slotSessions, bson.A{}))
 	return err
+}
+
+// fencePatience is how long fence tries to pass an open transaction.
+const fencePatience = time.Second
+
+// fence returns once no transaction that was begun before the call can add a head to a chain. It inserts the
+// next head and deletes it again, in one transaction. So the key has a version that an earlier transaction
+// does not see, and the server refuses to let that transaction insert it. If the earlier transaction has
+// inserted the head already, fence itself conflicts, and returns errOpen.
+func (s *Store) fence(ctx context.Context, chain [16]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, fencePatience)
+	defer cancel()
+	err := s.transaction(ctx, &s.counts, func(ctx context.Context) error {
+		tip, err := s.tipOf(ctx, chain)
+		if err != nil {
+			return err
+		}
+		key := headKey(chain, number(tip.Seq)+1)
+		if _, err := s.heads().InsertOne(ctx, headRow{ID: key, Head: []byte{}, Meters: []meterTick{}}); err != nil {
+			return err
+		}
+		_, err = s.heads().DeleteOne(ctx, doc("_id", key))
+		return err
+	})
+	if hasLabel(err, transient) || mongo.IsTimeout(err) {
+		return fmt.Errorf("%w: %w", errOpen, err)
+	}
+	return err
+}
+
+// sessionID names a session of a user to killSessions. Without the user the server would end a session of
+// the caller's user, and would end nothing for another user without an error.
+type sessionID struct {
+	ID   bson.RawValue `bson:"id"`
+	User []byte        `bson:"uid"`
+}
+
+// nameSessions returns the names of this handle's sessions.
+func (s *Store) nameSessions(ctx context.Context) (named []sessionID, err error) {
+	admin := s.client.Database("admin", options.Database().SetReadConcern(readconcern.Local()))
+	cursor, err := admin.Aggregate(ctx, mongo.Pipeline{doc("$listLocalSessions", doc()), doc("$limit", 1)})
+	if err != nil {
+		return nil, fmt.Errorf("reading which user this is: %w", err)
+	}
+	var own []struct {
+		ID sessionID `bson:"_id"`
+	}
+	if err := cursor.All(ctx, &own); err != nil {
+		return nil, fmt.Errorf("reading which user this is: %w", err)
+	}
+	if len(own) == 0 {
+		return nil, errors.New("the server lists no session of this user")
+	}
+	for _, session := range s.sessions {
+		named = append(named, sessionID{session.ID().Lookup("id"), own[0].ID.User})
+	}
+	return named, nil
+}
+
+// checkPrivilege logs a warning if this handle can't end the transactions of another handle with another
+// MongoDB user.
+func (s *Store) checkPrivilege(ctx context.Context) error {
+	rows, err := find[slotRow](ctx, s.slots(), s.slot.used())
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		s.silent(&row) // it may be silent from now on
+		if len(row.Sessions) == 0 {
+			continue
+		}
+		id := uuid.New() // of no session
+		none := doc("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: id[:]}, "uid", row.Sessions[0].User)
+		if hasCode(s.db.RunCommand(ctx, doc("killSessions", bson.A{none})).Err(), unauthorized) {
+			s.health.log.Warn("another replica has another MongoDB user: if it dies, kill switches can wait until the "+
+				"server ends its transactions: grant this user killAnySession on the cluster", "slot", row.ID)
+			return nil
+		}
+	}
+	return nil
 }
 
 // release counts the decisions of this handle, takes back its places and frees its slot. If another

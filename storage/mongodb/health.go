@@ -3,8 +3,10 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // health records which activities fail. It logs only when an activity begins or stops failing.
@@ -21,6 +23,12 @@ const (
 	beating = "writing to a majority"
 	// streaming is the reading of changes. If it fails, callers bypass their caches.
 	streaming = "the stream of changes"
+	// settling gives up silent handles. While it fails, kill switches wait.
+	settling = "giving up a silent replica"
+	// keeping looks after the collections.
+	keeping = "keeping the collections"
+	// indexing builds indexes. While it fails, operations that need them are refused.
+	indexing = "building an index"
 	// counting adds decisions to the meters. If it fails, reads of a meter take longer.
 	counting = "counting decisions"
 )
@@ -44,7 +52,36 @@ func (h *health) trouble(doing string) error {
 	return h.troubles[doing]
 }
 
+// maxAhead is how far the clock of a healthy process may be from the primary's. Receipts are dated by it.
+const maxAhead = 30 * time.Second
+
+// compareClocks compares the clock of this process with the primary's, which has set when a slot expires.
+// began is the time before this write. An answer that took long, as after a freeze, tells nothing.
+func (s *Store) compareClocks(row *slotRow, began time.Time) {
+	took := time.Since(began)
+	if took > beatPatience {
+		return
+	}
+	ahead := began.Add(took / 2).Sub(row.Until.Add(-lease))
+	s.slot.ahead.Store(int64(ahead))
+	s.metrics.ahead.Set(ahead.Seconds())
+}
+
+// checkClock returns an error if the clock of this process is far from the primary's.
+func (s *Store) checkClock() error {
+	ahead := time.Duration(s.slot.ahead.Load())
+	if ahead.Abs() <= maxAhead {
+		return nil
+	}
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	return fmt.Errorf("the clock of this replica is %v %s that of MongoDB's primary: set it, since it dates receipts",
+		ahead.Abs().Round(time.Second), side)
+}
+
 // Healthy implements storage.Store.
 func (s *Store) Healthy(ctx context.Context) error {
-	return cmp.Or(ctx.Err(), s.health.trouble(beating))
+	return cmp.Or(ctx.Err(), s.health.trouble(beating), s.checkClock())
 }

@@ -45,6 +45,9 @@ func (s *Store) Record(ctx context.Context, org, decisionID string) (r *storage.
 		return nil, storage.ErrNotFound
 	}
 	err = s.do(ctx, org, "reading a decision", func(ctx context.Context) error {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		r, err = s.oneRecord(ctx, org, doc(recordOrg, org, recordID, id[:]))
 		return err
 	})
@@ -92,6 +95,9 @@ func (s *database) ListRecords(
 		return nil, "", checkOrg(org)
 	}
 	err = s.do(ctx, org, "listing decisions", func(ctx context.Context) error {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		indexed, rest := parts(org, &f)
 		var last []byte
 		if len(rest) > 0 || f.Reads() {
@@ -242,6 +248,9 @@ func (s *Store) Entries(
 		selected = append(selected, doc(entryAt, doc("$lt", before))...)
 	}
 	err = s.do(ctx, org, "reading entries", func(ctx context.Context) error {
+		if err := s.indexed(entriesName); err != nil {
+			return err
+		}
 		cursor, err := s.entries().Find(ctx, selected,
 			options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
 		var end []byte

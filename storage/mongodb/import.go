@@ -16,6 +16,9 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 		return err
 	}
 	return s.rewrite(ctx, org, "importing decisions", func(ctx context.Context) error {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		i := importing{appending{ctx: ctx, s: s, ids: make(decisionIDs, len(rows))}, org}
 		return i.write(rows, removed)
 	})

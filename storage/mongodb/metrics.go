@@ -47,6 +47,7 @@ type metrics struct {
 	refusals    *prometheus.CounterVec // by reason
 	replaced    prometheus.Counter
 	givenUp     prometheus.Counter
+	ahead       prometheus.Gauge
 
 	mu     sync.Mutex
 	states map[connection]string
@@ -67,7 +68,9 @@ func newMetrics() *metrics {
 			"Operations that got no connection, by reason.", "reason"),
 		replaced: telemetry.Counter("writ_mongodb_streams_replaced_total",
 			"Times that the stream of changes failed or could not be opened."),
-		givenUp:    telemetry.Counter("writ_mongodb_replicas_given_up_total", "Silent replicas that this one gave up."),
+		givenUp: telemetry.Counter("writ_mongodb_replicas_given_up_total", "Silent replicas that this one gave up."),
+		ahead: telemetry.Gauge("writ_mongodb_clock_ahead_seconds",
+			"How far the clock of this process is ahead of the primary's."),
 		states:     make(map[connection]string),
 		unregister: func() {},
 	}
@@ -83,7 +86,7 @@ func newMetrics() *metrics {
 // register registers the metrics. It does nothing if reg is nil.
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
 	if m.unregister, err = telemetry.Register(reg, m.durations, m.connections, m.waits, m.refusals, m.replaced,
-		m.givenUp); err != nil {
+		m.givenUp, m.ahead); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil

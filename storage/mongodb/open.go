@@ -40,6 +40,8 @@ type Options struct {
 	// Metrics is the registry of the store's metrics. Close unregisters them. If Metrics is nil,
 	// they are not registered.
 	Metrics prometheus.Registerer
+
+	schema int64 // of an older writ, in tests
 }
 
 // database is the connection of a handle. Its methods only read.
@@ -50,11 +52,13 @@ type database struct {
 	health  health
 	metrics *metrics
 	began   time.Time // time of opening; ages are relative to it
+	schema  int64     // the schema that this writ uses
 
 	// at is the time whose state a [Snapshot] reads. It is zero in a [Store].
 	at bson.Timestamp
 
-	slot slot // only in a Store
+	slot   slot   // only in a Store
+	builds builds // only in a Store
 }
 
 // Store keeps all data in a database that other handles may use at the same time.
@@ -74,6 +78,7 @@ type Store struct {
 	bulk    transactor     // imports and removals
 
 	watchers watchers
+	sights   sights
 
 	log    chainLog
 	quotas quotas
@@ -123,7 +128,14 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 
 // connect connects to a server and checks that a store can use it.
 func connect(ctx context.Context, o Options) (*database, error) {
-	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
+	if err := checkUser(o.URI); err != nil {
+		return nil, err
+	}
+	if err := checkOptions(o.URI); err != nil {
+		return nil, err
+	}
+	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics(),
+		schema: cmp.Or(o.schema, schema)}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
 	majority := writeconcern.Majority()
@@ -138,7 +150,10 @@ func connect(ctx context.Context, o Options) (*database, error) {
 			leastTimeout.Milliseconds(),
 		)
 	}
-	var err error
+	err := checkName(ctx, config)
+	if err != nil {
+		return nil, err
+	}
 	if s.client, err = mongo.Connect(config); err != nil {
 		return nil, err
 	}
@@ -194,9 +209,17 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	if err := s.beginHearing(ctx); err != nil {
 		return err
 	}
+	if err := s.checkPrivilege(ctx); err != nil {
+		return err
+	}
 	s.slot.wake()
 	s.done.Go(func() { s.listen(s.background) })
 	s.done.Go(func() { s.beat(s.background) })
+	s.done.Go(func() { s.settle(s.background) })
+	s.done.Go(func() { s.keep(s.background) })
+	for _, b := range s.builds.all { // those that makeCollections wants
+		s.done.Go(func() { s.build(s.background, b) })
+	}
 	s.done.Go(func() { s.acknowledge(s.background) })
 	return nil
 }

@@ -23,6 +23,11 @@ func TestOpen_CredentialsAreNeverTold(t *testing.T) {
 		"mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs",
 		"mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs&authMechanism=hunter2",
 		"mongodb://walter:hunter2@/",
+		"mongodb://walter:x@hunter2@127.0.0.1:1/?replicaSet=rs",
+		"mongodb://walter:x@hunter2@/?appName=a@b",
+		"mongodb://walter:hunter2@127.0.0.1:1/?appName=a@b&replicaSet=rs",
+		"mongodb://walter:x#hunter2@127.0.0.1:1/?replicaSet=rs",
+		"mongodb://walter:x?hunter2@127.0.0.1:1/?replicaSet=rs",
 		"mongodb://walter:hunter2%ZZ@127.0.0.1:1/",
 		"mongodb://walter:hunter2/x@127.0.0.1:1/",
 		"mongodb://walter:%68unter2@[::1/",
@@ -66,6 +71,33 @@ func TestOpen_TimeoutOfTheURI(t *testing.T) {
 	}
 }
 
+// TestOpen_RefusesAWrongURI checks that a URI with which a store can't work is refused at once, by the name
+// of what is wrong.
+func TestOpen_RefusesAWrongURI(t *testing.T) {
+	set := sharedSet(t)
+	good := set.URI()
+	for uri, want := range map[string]string{
+		strings.Replace(good, "replicaSet=writ", "replicaSet=other", 1): "the URI has replicaSet=other, and the replica set there is writ: correct the URI",
+		good + "&maxPoolSise=3":         `the URI has the option "maxpoolsise", which is none`,
+		good + "&directConnection=true": "the URI has directConnection=true",
+		strings.Replace(good, "mongodb://", "mongodb://walter:pass@word@", 1):            "the password in the URI has an unescaped @: write it as %40",
+		strings.Replace(good, "mongodb://", "mongodb://walter@example.com:password@", 1): "the user in the URI has an unescaped @: write it as %40",
+		strings.Replace(good, "mongodb://", "mongodb://walter:pass/word@", 1):            "the password in the URI has an unescaped /: write it as %2F",
+	} {
+		began := time.Now()
+		_, err := Open(t.Context(), Options{URI: uri, Database: "none"})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "word@") {
+			t.Errorf("Open(%q) = %v, want %q", uri, err, want)
+		}
+		if took := time.Since(began); took > openPatience/2 {
+			t.Errorf("Open(%q) took %v", uri, took)
+		}
+	}
+	o := newDatabase(t, set) // one member does not answer
+	o.URI = strings.Replace(o.URI, "mongodb://", "mongodb://127.0.0.1:1,", 1)
+	openTest(t, o)
+}
+
 // unwrapAll returns err and all errors that err wraps.
 func unwrapAll(err error) []error {
 	all := []error{err}
@@ -97,8 +129,7 @@ func TestSlot_LostIsFinal(t *testing.T) {
 	if a.slot.chain == b.slot.chain || a.slot.id == b.slot.id {
 		t.Errorf("two handles have the slots %d and %d, chains %x and %x", a.slot.id, b.slot.id, a.slot.chain, b.slot.chain)
 	}
-	row := slotRow{ID: a.slot.id, Chain: a.slot.chain[:], Holder: a.slot.holder}
-	must(t, errors.Join(b.giveUp(t.Context(), &row), b.settleDead(t.Context(), &row)))
+	settleNow(t, b, takeFrom(t, b, a))
 	await(t, "trouble of a handle that was given up", func() bool { return a.Healthy(t.Context()) != nil })
 	w := storagetest.NewWriter()
 	if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, storage.ErrConflict) {
@@ -120,8 +151,7 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 	for round := range 20 {
 		dead := openTest(t, o)
 		mustCommit(t, w, dead, w.Record("org-0"))
-		dead.silence(t)
-		must(t, keeper.giveUpSilent(t.Context()))
+		giveUpNow(t, keeper, dead)
 		var two [2]*Store
 		var errs [2]error
 		first := make(chan *storage.Record, len(two))
@@ -243,10 +273,10 @@ func TestOpen_RefusesAnotherSchema(t *testing.T) {
 		want   string
 		change func() error
 	}{
-		{"its schema is 1, and this writ uses schema 5", remove(schemaCounter)},
-		{"its schema is 2, and this writ uses schema 5: start the writ that wrote it, or export", row(counterN, int64(2))},
-		{"its schema is 4, and this writ uses schema 5", row(counterN, int64(4))}, // the last one without the least one
-		{"its schema is 9, which a writ of schema 6 or later uses, and this writ is of schema 5: start a newer writ", row(counterN, int64(9), counterLeast, int64(6))},
+		{"its schema is 1, and this writ uses schema 6", remove(schemaCounter)},
+		{"its schema is 2, and this writ uses schema 6: start the writ that wrote it, or export", row(counterN, int64(2))},
+		{"its schema is 4, and this writ uses schema 6", row(counterN, int64(4))}, // the last one without the least one
+		{"its schema is 9, which a writ of schema 7 or later uses, and this writ is of schema 6: start a newer writ", row(counterN, int64(9), counterLeast, int64(7))},
 		{"", row(counterN, int64(9), counterLeast, int64(5))},
 		{"has data in replicas and no counter of revisions", remove(revisionCounter)},
 		{"has data in replicas and no counter of revisions", remove(schemaCounter)},
@@ -278,6 +308,7 @@ func TestOpen_RefusesAnotherSchema(t *testing.T) {
 func TestOpen_RefusesAnotherIndex(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)
+	s.silence(t) // so that it does not make the index again
 	const name = "o_1_d_-1"
 	must(t, s.records().Indexes().DropOne(t.Context(), name))
 	if _, err := s.records().Indexes().CreateOne(t.Context(), by("o", 1, "d", -1)); err != nil {
@@ -304,8 +335,7 @@ func TestOpen_WithTLSAndAUser(t *testing.T) {
 	encoded := url.UserPassword(user, mongotest.Password).String()
 	o.URI = strings.Replace(o.URI, url.UserPassword(mongotest.User, mongotest.Password).String(), encoded, 1)
 	dead, s, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
-	dead.silence(t)
-	must(t, s.giveUpSilent(t.Context()))
+	giveUpNow(t, s, dead)
 	mustCommit(t, w, s, w.Record("org"))
 	storagetest.Check(t, s, w.Keys(t), "org")
 	plain, _, _ := strings.Cut(o.URI, "&tls=true")

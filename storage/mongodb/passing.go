@@ -40,6 +40,9 @@ func (s *Store) Followed(ctx context.Context) ([]receipt.Chain, error) {
 // Rows implements storage.Log. A head names the decisions of its batch, and their rows are looked up.
 func (s *database) Rows(ctx context.Context, q storage.RowQuery, f func(storage.HeadRows) error) error {
 	return s.scan(ctx, "", "reading the rows of heads", func(ctx context.Context) error {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0, headSigned, 0))
 		cursor, err := s.heads().Find(ctx, headsFrom(q.Chain, number(q.From)), find)
 		var part []headRow

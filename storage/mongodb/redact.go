@@ -44,6 +44,8 @@ func secrets(uri string) (found []string) {
 		if _, password, ok := strings.Cut(user, ":"); ok {
 			add(password)
 		}
+		_, password := userIn(uri)
+		add(password)
 	}
 	_, query, _ := strings.Cut(rest, "?")
 	for option := range strings.SplitSeq(query, "&") {
@@ -54,4 +56,19 @@ func secrets(uri string) (found []string) {
 		}
 	}
 	return found
+}
+
+// userIn returns the user and the password in a URI, as they are written. They may have characters that must
+// be escaped.
+func userIn(uri string) (user, password string) {
+	_, rest, _ := strings.Cut(uri, "://")
+	if i := strings.LastIndexByte(rest, '?'); i >= 0 && strings.Contains(rest[:i], "@") {
+		rest = rest[:i] // the query
+	}
+	end := strings.LastIndexByte(rest, '@')
+	if end < 0 {
+		return "", ""
+	}
+	user, password, _ = strings.Cut(rest[:end], ":")
+	return user, password
 }

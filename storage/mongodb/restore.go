@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -96,6 +97,7 @@ func (s *Store) renew(ctx context.Context) error {
 	causal := mongo.NewSessionContext(ctx, session)
 	beat := l.nextBeat(s.database)
 	var row slotRow
+	began := time.Now()
 	err = s.slots().FindOneAndUpdate(causal, append(l.mine(), anyOf(slotBeat, append(l.tries, l.beat))...),
 		mongo.Pipeline{set(slotUntil, until, slotBeat, beat)},
 		after().SetProjection(doc(slotUntil, 1, slotBeat, 1))).Decode(&row)
@@ -103,6 +105,7 @@ func (s *Store) renew(ctx context.Context) error {
 		err = s.whoseSlot(ctx)
 	} else if err == nil {
 		l.confirm(&row)
+		s.compareClocks(&row, began)
 		err = s.compare(causal, last, tip)
 	}
 	if errors.Is(err, errRestored) {
@@ -152,6 +155,7 @@ func (s *Store) whoseSlot(ctx context.Context) error {
 // seen is what a beat reads of the database. The fields are of different rows.
 type seen struct {
 	Counter *counterRow `bson:"counter"`
+	Schema  *counterRow `bson:"-"` // the other counter
 	Change  *changeRow  `bson:"change"`
 	Head    *headRow    `bson:"head"`
 }
@@ -165,7 +169,8 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		}))
 	}
 	stages := mongo.Pipeline{
-		doc("$match", doc("_id", revisionCounter)), doc("$project", doc("_id", 0, "counter", "$$ROOT")),
+		doc("$match", anyOf("_id", bson.A{revisionCounter, schemaCounter})),
+		doc("$project", doc("_id", 0, "counter", "$$ROOT")),
 		union(changesName, number(last.revision), "change", doc(changeID, 1)),
 	}
 	if tip != nil && tip.Seq > 0 {
@@ -174,7 +179,11 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 	cursor, err := s.db.Collection(countersName).Aggregate(ctx, stages)
 	var all seen
 	err = each(ctx, cursor, err, func(row *seen) (bool, error) {
-		if row.Counter != nil {
+		switch {
+		case row.Counter == nil:
+		case row.Counter.ID == schemaCounter:
+			all.Schema = row.Counter
+		default:
 			all.Counter = row.Counter
 		}
 		if row.Change != nil {
@@ -188,6 +197,10 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 	switch {
 	case err != nil:
 		return err
+	case all.Schema == nil:
+		return restored("the counter of the schema is gone")
+	case all.Schema.Least > s.schema:
+		return fmt.Errorf("%w: %w", errRestored, s.checkVersion(all.Schema))
 	case all.Counter == nil:
 		return restored("the counter of revisions is gone")
 	case !bytes.Equal(all.Counter.Epoch, s.slot.epoch):

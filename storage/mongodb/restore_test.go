@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,13 +73,15 @@ func TestRestore_EndsWhoUsedTheDatabase(t *testing.T) {
 			case "and it grew on":
 				a.slot.renewing.Lock() // no beat in between
 				b.slot.renewing.Lock()
+				unlock := sync.OnceFunc(func() { a.slot.renewing.Unlock(); b.slot.renewing.Unlock() })
+				defer unlock()
 				must(t, kept.Restore(t.Context()))
 				c := openTest(t, o)
 				for range 5 {
 					updateRule(t, c)
 				}
-				a.slot.renewing.Unlock()
-				b.slot.renewing.Unlock()
+				await(t, "the stream", func() bool { return a.slot.foreign.Load() != nil && b.slot.foreign.Load() != nil })
+				unlock()
 			default:
 				must(t, kept.Restore(t.Context(), parts...))
 			}
@@ -194,7 +197,7 @@ func TestBarrier_RefusesWhereMoreWasHeard(t *testing.T) {
 	} {
 		s := openTest(t, newDatabase(t, sharedSet(t)))
 		old := slotRow{ID: 99, Chain: make([]byte, 16), Holder: "old", Beat: "old/1", Heard: heard, RowHeard: make([]byte, 16),
-			Until: time.Now().Add(time.Hour), Sessions: []bson.RawValue{}}
+			Until: time.Now().Add(time.Hour), Sessions: []sessionID{}}
 		_, err := s.slots().InsertOne(t.Context(), old)
 		must(t, err)
 		updateRule(t, s)

@@ -32,6 +32,9 @@ func (s *database) CountExpired(
 	}
 	settled := doc("$cond", bson.A{doc("$gt", bson.A{"$" + recordSettlement, nil}), 1, 0})
 	err = s.do(ctx, org, "counting decisions", func(ctx context.Context) error {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
 			doc("$match", older(org, before)), doc("$sort", oldestFirst), doc("$limit", most),
 			doc("$group", doc("_id", nil, "records", doc("$sum", 1), "settled", doc("$sum", settled))),
@@ -53,6 +56,9 @@ func (s *Store) RemoveRecords(
 		return removed, fmt.Errorf("removing %d records", most.Records)
 	}
 	err = s.rewrite(ctx, org, "removing decisions", func(ctx context.Context) (err error) {
+		if err := s.indexed(recordsName); err != nil {
+			return err
+		}
 		removed, err = s.removeOldest(ctx, org, before, most)
 		return err
 	})

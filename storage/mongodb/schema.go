@@ -91,6 +91,7 @@ const (
 // counterRow is a counter. Epoch is in the counter of revisions: it is random and was made with the
 // counter. Least is in the counter of the schema.
 type counterRow struct {
+	ID    string `bson:"_id,omitempty"`
 	N     int64  `bson:"n"`
 	Epoch []byte `bson:"e,omitempty"`
 	Least int64  `bson:"least,omitempty"`
@@ -105,6 +106,7 @@ const (
 	slotHeard    = "heard"
 	slotRowHeard = "row"
 	slotSessions = "sessions"
+	slotKeys     = "keys"
 )
 
 // slotRow is a slot, with the chain of heads that its holder writes. A handle holds the slot until
@@ -120,9 +122,10 @@ type slotRow struct {
 	Beat  string    `bson:"beat"`
 	Until time.Time `bson:"until"` // when the slot expires
 	// Heard is the last revision that the holder has heard of, and RowHeard the id of its row.
-	Heard    int64           `bson:"heard"`
-	RowHeard []byte          `bson:"row"`
-	Sessions []bson.RawValue `bson:"sessions"` // sessions of the holder's transactions
+	Heard    int64       `bson:"heard"`
+	RowHeard []byte      `bson:"row"`
+	Sessions []sessionID `bson:"sessions"` // sessions of the holder's transactions
+	Keys     *keyDigests `bson:"keys,omitempty"`
 }
 
 // records
@@ -316,9 +319,13 @@ type shape struct {
 	indexes   []mongo.IndexModel
 }
 
-// shapes returns the shape of each collection. Each call returns new shapes, because the driver
+// shapes returns the shape of each collection in a schema. Each call returns new shapes, because the driver
 // modifies the index models that it gets.
-func shapes() []shape {
+func shapes(schema int64) []shape {
+	var replicasMay bson.D
+	if schema >= 6 {
+		replicasMay = doc(slotKeys, "object")
+	}
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
 		{name: indexName, must: doc("_id", "string", indexDocument, "string")},
@@ -326,7 +333,7 @@ func shapes() []shape {
 		{name: countersName, must: doc("_id", "string", counterN, "long")},
 		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
 			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotRowHeard, "binData",
-			slotSessions, "array")},
+			slotSessions, "array"), may: replicasMay},
 		{
 			name: recordsName, must: doc("_id", "binData"),
 			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string",
@@ -415,7 +422,7 @@ func notNew(err error) error {
 	return err
 }
 
-func (s *shape) validator() bson.D {
+func (s *shape) validator() bson.Raw {
 	required, properties := bson.A{}, bson.D{}
 	for i, f := range slices.Concat(s.must, s.may) {
 		if i < len(s.must) {
@@ -423,23 +430,32 @@ func (s *shape) validator() bson.D {
 		}
 		properties = append(properties, doc(f.Key, doc("bsonType", f.Value))...)
 	}
-	return doc("$jsonSchema", doc("bsonType", "object", "required", required, "properties", properties))
+	schema := doc("$jsonSchema", doc("bsonType", "object", "required", required, "properties", properties))
+	raw, err := bson.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("a validator of constants: %v", err))
+	}
+	return raw
 }
 
 // makeCollections makes missing collections. It returns an error if an existing collection differs
-// from its shape.
+// from its shape in every schema that this writ knows. The collections of a newer schema are not compared.
 func (s *Store) makeCollections(ctx context.Context) error {
-	if err := s.checkSchema(ctx); err != nil {
+	of, err := s.checkSchema(ctx)
+	if err != nil {
 		return err
 	}
-	for _, shape := range shapes() {
+	if of != nil && of.N > s.schema {
+		return nil
+	}
+	for _, shape := range shapes(s.schema) {
 		if err := s.makeCollection(ctx, &shape); err != nil {
 			return err
 		}
 	}
 	// The schema comes first: a database with a revision and no schema is an older one.
 	epoch := uuid.New()
-	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, int64(schema), counterLeast, int64(leastSchema)),
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, int64(leastSchema)),
 		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 
@@ -451,17 +467,20 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 
 // The counter schemaCounter has the number of the database's schema, and the least schema that a writ
 // must know to use it. A database without the least one is of before it. A store refuses a database that
-// it would misread.
+// it would misread. The leader migrates a database of an older schema from oldestSchema on.
+//
+// Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them.
 const (
-	schema        = 5
+	schema        = 6
 	leastSchema   = 5
+	oldestSchema  = 5
 	schemaCounter = "format"
 )
 
-// checkSchema returns an error if this writ can't use the database. A new database has no counters and
-// nothing else.
-func (d *database) checkSchema(ctx context.Context) error {
-	var of, revision *counterRow
+// checkSchema returns an error if this writ can't use the database. Otherwise it returns the counter of the
+// schema. A new database has no counters and nothing else.
+func (d *database) checkSchema(ctx context.Context) (of *counterRow, err error) {
+	var revision *counterRow
 	for _, c := range []struct {
 		id  string
 		row **counterRow
@@ -471,7 +490,7 @@ func (d *database) checkSchema(ctx context.Context) error {
 		if err == nil {
 			*c.row = row
 		} else if err := ifAny(err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	switch {
@@ -479,22 +498,22 @@ func (d *database) checkSchema(ctx context.Context) error {
 		of = &counterRow{N: 1} // schema 1 has no such counter
 	case revision == nil:
 		if err := d.checkEmpty(ctx); err != nil || of == nil {
-			return err
+			return nil, err
 		}
 	}
-	return d.checkVersion(of)
+	return of, d.checkVersion(of)
 }
 
 func (d *database) checkVersion(of *counterRow) error {
 	const how = "start the writ that wrote it, or export its organizations with that writ and import them into an " +
 		"empty database"
 	switch {
-	case of.Least == 0 || of.N < leastSchema:
+	case of.Least == 0 || of.N < oldestSchema:
 		return fmt.Errorf("the database %s is older than this writ: its schema is %d, and this writ uses schema %d: %s",
-			d.db.Name(), of.N, schema, how)
-	case of.Least > schema:
+			d.db.Name(), of.N, d.schema, how)
+	case of.Least > d.schema:
 		return fmt.Errorf("the database %s is newer than this writ: its schema is %d, which a writ of schema %d or "+
-			"later uses, and this writ is of schema %d: start a newer writ", d.db.Name(), of.N, of.Least, schema)
+			"later uses, and this writ is of schema %d: start a newer writ", d.db.Name(), of.N, of.Least, d.schema)
 	}
 	return nil
 }
@@ -502,7 +521,7 @@ func (d *database) checkVersion(of *counterRow) error {
 // checkEmpty returns an error if the database has data, but its counter of revisions is still missing
 // after the data was found. Open makes the counter before any data.
 func (d *database) checkEmpty(ctx context.Context) error {
-	for _, shape := range shapes() {
+	for _, shape := range shapes(d.schema) {
 		if shape.name == countersName {
 			continue
 		}
@@ -529,18 +548,16 @@ const (
 )
 
 func (s *Store) makeCollection(ctx context.Context, shape *shape) error {
-	validator, err := bson.Marshal(shape.validator())
-	if err != nil {
-		return err
+	validator := shape.validator()
+	err := s.db.CreateCollection(ctx, shape.name, options.CreateCollection().SetValidator(validator))
+	switch there := hasCode(err, namespaceExists); {
+	case there:
+		if err = s.checkValidator(ctx, shape.name, validator); err == nil && len(shape.indexes) > 0 {
+			err = s.makeIndexes(ctx, shape)
+		}
+	case err == nil && len(shape.indexes) > 0:
+		_, err = s.db.Collection(shape.name).Indexes().CreateMany(ctx, shape.indexes)
 	}
-	err = s.db.CreateCollection(ctx, shape.name, options.CreateCollection().SetValidator(validator))
-	if hasCode(err, namespaceExists) {
-		err = s.checkValidator(ctx, shape.name, validator)
-	}
-	if err != nil || len(shape.indexes) == 0 {
-		return err
-	}
-	_, err = s.db.Collection(shape.name).Indexes().CreateMany(ctx, shape.indexes)
 	if hasCode(err, indexOptionsConflict) || hasCode(err, indexKeySpecsConflict) {
 		return fmt.Errorf("an index of the collection %s.%s is not as writ makes it: drop that index and start "+
 			"again, which makes it: %w",
@@ -549,19 +566,35 @@ func (s *Store) makeCollection(ctx context.Context, shape *shape) error {
 	return err
 }
 
+// checkValidator returns an error if a collection has the validator of no schema that this writ knows.
 func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) error {
-	specs, err := s.db.ListCollectionSpecifications(ctx, doc("name", name))
+	got, err := s.validators(ctx, name)
 	if err != nil {
 		return err
 	}
-	for _, spec := range specs {
-		if got, ok := spec.Options.Lookup("validator").DocumentOK(); !ok || !bytes.Equal(got, want) {
-			return fmt.Errorf("the collection %s.%s has not the validator that writ gives it: give writ a database "+
-				"of its own, "+
-				"or set the validator with collMod to %s", s.db.Name(), name, want)
+	for of := int64(oldestSchema); of <= s.schema; of++ {
+		for _, shape := range shapes(of) {
+			if shape.name == name && bytes.Equal(got[name], shape.validator()) {
+				return nil
+			}
 		}
 	}
-	return nil
+	return fmt.Errorf("the collection %s.%s has not the validator that writ gives it: give writ a database of its "+
+		"own, or set the validator with collMod to %s", s.db.Name(), name, want)
+}
+
+// validators returns the validators of the named collections, or of all without a name.
+func (s *Store) validators(ctx context.Context, name ...string) (map[string]bson.Raw, error) {
+	selected := doc()
+	if len(name) > 0 {
+		selected = anyOf("name", name)
+	}
+	specs, err := s.db.ListCollectionSpecifications(ctx, selected)
+	all := make(map[string]bson.Raw, len(specs))
+	for _, spec := range specs {
+		all[spec.Name], _ = spec.Options.Lookup("validator").DocumentOK()
+	}
+	return all, err
 }
 
 func hasCode(err error, code int) bool {

@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// lease is how long a handle keeps its slot after a beat. [Store.Barrier] does not wait for a
-	// handle whose slot has expired. Such a handle must no longer trust its caches. Therefore lease
+	// lease is how long a handle keeps its slot after a beat. [Store.Barrier] gives up a handle of which no
+	// beat was seen for that long. Such a handle must no longer trust its caches. Therefore lease
 	// is longer than [storage.MaxAge].
 	lease = storage.MaxAge + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
-	// beatPatience is how long a beat may take. If two consecutive beats each take less, the slot
-	// does not expire between them. So a handle whose slot has expired had a failed beat. After a
-	// failed beat, a handle gives up no other handle for a while. The others need this time to
-	// renew their slots.
+	// beatPatience is how long a beat may take. If two consecutive beats each take less, no other handle
+	// takes this one for silent between them. After a failed beat, a handle gives up no other handle for a
+	// while. The others need this time to write their beats.
 	beatPatience = lease / 2
 )
 
@@ -50,6 +49,8 @@ type slot struct {
 	// until is the earliest time at which the slot expires, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
+	// ahead is how far the clock of this process was ahead of the primary's at the last beat.
+	ahead atomic.Int64
 	// led is the age at the start of the last beat after which this handle led, or 0. A handle
 	// leads if no slot before its own has a holder.
 	led atomic.Int64
@@ -65,9 +66,6 @@ type slot struct {
 	// foreign is the reason why the database is no more the one that this handle knew.
 	foreign atomic.Pointer[error]
 }
-
-// expired is an expression that is true for a slot whose holder has been silent for too long.
-var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 
 // until is an expression for the time at which a slot expires if it is renewed now.
 var until = later(lease.Milliseconds())
@@ -95,9 +93,9 @@ func (s *database) slots() *mongo.Collection { return s.db.Collection(replicasNa
 // take takes a free slot. If no slot is free, it adds one and takes it.
 func (l *slot) take(ctx context.Context, s *Store) error {
 	holder := uuid.NewString()
-	var sessions bson.A
-	for _, session := range s.sessions {
-		sessions = append(sessions, session.ID().Lookup("id"))
+	sessions, err := s.nameSessions(ctx)
+	if err != nil {
+		return err
 	}
 	for {
 		var row slotRow
@@ -131,7 +129,7 @@ func (s *Store) addSlot(ctx context.Context) error {
 	chain := uuid.New()
 	_, err = s.slots().InsertOne(ctx,
 		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), RowHeard: []byte{},
-			Sessions: []bson.RawValue{}})
+			Sessions: []sessionID{}})
 	return notNew(err)
 }
 
@@ -169,8 +167,8 @@ func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	return err
 }
 
-// beatOnce renews the slot and gives back owed places. If maySettle allows it, beatOnce also gives
-// up silent handles and determines whether this handle leads.
+// beatOnce renews the slot and gives back owed places. If maySettle allows it, beatOnce also determines
+// whether this handle leads.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -183,7 +181,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	if err := s.repay(ctx); err != nil || !s.maySettle() {
 		return err
 	}
-	return errors.Join(s.giveUpSilent(ctx), s.slot.lead(ctx, s, began))
+	return s.slot.lead(ctx, s, began)
 }
 
 // beat calls beatOnce regularly until ctx ends or this handle was given up.

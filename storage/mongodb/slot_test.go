@@ -27,7 +27,7 @@ func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	if !first.Leads() || second.Leads() {
 		t.Errorf("Leads of the first slot = %t, of the second %t", first.Leads(), second.Leads())
 	}
-	first.silence(t)
+	giveUpNow(t, second, first)
 	must(t, second.beatOnce(t.Context()))
 	if !second.Leads() {
 		t.Error("nobody leads after the first is silent")
@@ -43,8 +43,7 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 1 || err != nil {
 		t.Errorf("Grant by a handle that is late = %d, %v, want 1", n, err)
 	}
-	late.silence(t)
-	must(t, other.giveUpSilent(t.Context()))
+	giveUpNow(t, other, late)
 	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
 		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
 	}

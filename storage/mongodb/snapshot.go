@@ -45,7 +45,7 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.readAt(ctx, r.at, func(ctx context.Context) error {
-		if err := r.checkSchema(ctx); err != nil {
+		if _, err := r.checkSchema(ctx); err != nil {
 			return err
 		}
 		err := r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()

@@ -178,20 +178,48 @@ func (c *cluster) Mend(h storagetest.Replica) {
 // TakeOver gives up a silent handle and opens a new handle, which takes the slot.
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
 	dead := h.(*recorded)
-	dead.silence(t)
-	must(t, dead.giveUpSilent(t.Context()))
+	giveUpNow(t, dead.Store, dead.Store)
 	dead.handle.Note(protocol.SlotLost)
 	return c.OpenHandle(t)
 }
 
-// silence stops the heartbeats of a handle and makes the handle's slot expire.
+// silence stops the heartbeats of a handle.
 func (s *Store) silence(t *testing.T) {
 	t.Helper()
 	s.stop()
 	s.done.Wait()
 	s.slot.until.Store(0)
-	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), doc("$set", doc("until", time.Unix(0, 0))))
-	must(t, err)
+}
+
+// giveUpNow silences a handle and gives it up without waiting for a lease.
+func giveUpNow(t *testing.T, by, dead *Store) {
+	t.Helper()
+	dead.silence(t)
+	settleNow(t, by, takeFrom(t, by, dead))
+}
+
+// settleNow cleans up after a holder that was given up.
+func settleNow(t *testing.T, by *Store, row *slotRow) {
+	t.Helper()
+	await(t, "cleaning up", func() bool {
+		err := by.settleDead(t.Context(), row)
+		if !errors.Is(err, errOpen) { // the machine may be busy
+			must(t, err)
+		}
+		return err == nil
+	})
+}
+
+// takeFrom takes the slot of a handle away. It does not clean up after the handle.
+func takeFrom(t *testing.T, by, dead *Store) *slotRow {
+	t.Helper()
+	row := new(slotRow)
+	await(t, "taking a slot", func() bool { // the handle may beat in between
+		must(t, by.slots().FindOne(t.Context(), doc("_id", dead.slot.id)).Decode(row))
+		must(t, by.giveUp(t.Context(), row))
+		return row.Dead != ""
+	})
+	return row
 }
 
 func TestStore_Replicas(t *testing.T) {

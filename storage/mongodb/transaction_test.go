@@ -52,7 +52,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	for _, op := range begun {
 		id := op.Command.Session.ID
 		used[string(id.Value)]++
-		if !slices.ContainsFunc(named[0].Sessions, id.Equal) {
+		if !slices.ContainsFunc(named[0].Sessions, func(s sessionID) bool { return id.Equal(s.ID) }) {
 			t.Errorf("a transaction was begun in session %v, which the slot does not name", id)
 		}
 	}
@@ -77,9 +77,8 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 		return context.Canceled
 	})
 	must(t, <-begun)
-	dead.silence(t)
 	began := time.Now()
-	must(t, keeper.giveUpSilent(t.Context()))
+	giveUpNow(t, keeper, dead)
 	record := w.Record("org")
 	n, err := storagetest.Grant(t.Context(), keeper, "org", storage.MonthOf(record.DecidedAt), 100, 10)
 	if err != nil || n == 0 {

@@ -50,6 +50,9 @@ func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.Win
 		rows[i] = partRow(p)
 	}
 	return s.do(ctx, w.Org, "keeping a window", func(ctx context.Context) error {
+		if err := s.indexed(windowsName); err != nil {
+			return err
+		}
 		keys := windowKeys(&w)
 		// In a new row an upsert sets the field to the only name of the filter.
 		names := expr("$cond", expr("$isArray", "$"+windowNames), "$"+windowNames, literal(keys))
@@ -75,6 +78,9 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 	}
 	peek := ask.Want == 0 && len(ask.Back) == 0
 	err := s.do(ctx, w.Org, "counting in a window", func(ctx context.Context) error {
+		if err := s.indexed(windowsName); err != nil {
+			return err
+		}
 		if peek {
 			return found(s.windowRows().FindOne(ctx, filter).Decode(&row))
 		}

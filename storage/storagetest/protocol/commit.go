@@ -185,6 +185,9 @@ func (m *stepper) store() {
 // holders of slots. With Barrier and GivenUp, these are all holders.
 func (w *World) heard(s *state) bool {
 	for _, p := range s.holders {
+		if p < free && w.has(Settled) {
+			return false
+		}
 		if p < 0 || s.replicas[p].heard || !w.has(Barrier) || s.replicas[p].ahead && !w.has(RowHeard) {
 			continue
 		}

@@ -36,9 +36,9 @@
 // # What is not in it
 //
 // The model has only a few replicas, intents and heads. It identifies a head by its place and its
-// number of leaves. Giving a replica up is one step in the model. A real store takes the slot, ends
-// the transactions, counts the decisions and frees the places one after the other. One step is
-// enough, because no other replica can see anything in between that changes the stored data. The
+// number of leaves. Giving a replica up is one step in the model, or two if World.Unsettled is set: the
+// slot is taken, and later the transactions are ended. A real store then counts the decisions and frees the
+// places one after the other. No other replica can see anything in between that changes the stored data. The
 // model leaves out records that are stored all or none, entries, retention, and all documents
 // except one switch.
 //

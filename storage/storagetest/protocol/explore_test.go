@@ -12,10 +12,10 @@ func TestExplore_EveryState(t *testing.T) {
 	worlds := []World{
 		{Replicas: 2, Intents: 1},
 		{Replicas: 2, Intents: 1, Without: Holder | Ended}, // only the keys of heads protect the chain
-		{Replicas: 2, Intents: 1, Limit: 1},
-		{Replicas: 2, Intents: 1, Switch: true},
 		{Replicas: 2, Intents: 2},
 		{Replicas: 2, Intents: 1, Switch: true, Restore: true},
+		{Replicas: 2, Intents: 1, Switch: true, Unsettled: true},
+		{Replicas: 2, Intents: 1, Limit: 1, Unsettled: true},
 	}
 	if testing.Short() {
 		worlds = worlds[:2]
@@ -205,6 +205,16 @@ the switch is answered
 replica 1 decides a: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
+`},
+		{"Settled: a transaction from before is not ended yet", World{Replicas: 2, Intents: 1, Switch: true, Unsettled: true, Without: Settled}, "passed", `
+replica 1 starts, and takes the slot of chain 1
+replica 2 starts, and takes the slot of chain 2
+replica 1 switches the agent off
+replica 2 decides a: allow
+replica 2 begins a transaction
+replica 2 is given up, and its transactions are not ended
+the switch is answered
+replica 2 commits, and answers
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -91,6 +91,8 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		holder := byte(0)
 		if h := s.holders[c]; h >= 0 {
 			holder = place[h]
+		} else if h < free {
+			holder = 1<<7 | place[-2-h]
 		}
 		a, d := s.applied.heads[c], s.durable.heads[c]
 		buf = append(buf, holder, byte(a), byte(a>>8), byte(d), byte(d>>8))

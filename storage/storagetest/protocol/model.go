@@ -38,6 +38,9 @@ const (
 	LastBeat
 	// RowHeard: a replica acknowledges the row of changes that it has heard, and not only its number.
 	RowHeard
+	// Settled: the caller of the switch gets the answer only once no transaction of a replica that was given
+	// up can be committed.
+	Settled
 )
 
 // World is the size and the rules of a model.
@@ -45,6 +48,9 @@ type World struct {
 	Replicas, Intents int
 	// Switch says that the agent of all intents is switched off once.
 	Switch bool
+	// Unsettled says that the slot of a replica can be taken without ending its transactions. They are ended
+	// later.
+	Unsettled bool
 	// Restore says that the store is restored once, as it was at first. Slots keep their holders.
 	Restore bool
 	// Limit is the number of places in the meter. 0 means no limit. Each allow takes a place. If no
@@ -122,7 +128,9 @@ type state struct {
 	// is lost, durable remains.
 	applied, durable log
 	acked            []uint16 // decisions by intent; not changed in place
-	holders          []int8   // replicas that hold the slots, by chain; -1 for a free slot
+	// holders has the replicas that hold the slots, by chain. It is -1 for a free slot, and -2-p for a slot
+	// that was taken from p and is not settled.
+	holders []int8
 	// counted is the number of places that are used for good. given has, for each replica, the
 	// number of places that it has or has used since it got its slot.
 	counted  int

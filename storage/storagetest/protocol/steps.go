@@ -24,6 +24,8 @@ const (
 	late      = "has its transaction committed, and is not told"
 	crashes   = "crashes"
 	givenUp   = "is given up"
+	unsettled = "is given up, and its transactions are not ended"
+	settles   = "has its transactions ended"
 	spreads   = "a majority has what the primary has"
 	lost      = "the primary is lost, with what a majority does not have"
 	flips     = "switches the agent off"
@@ -102,7 +104,7 @@ func (m *stepper) life(p int) {
 	r := &m.s.replicas[p]
 	if !r.up && !r.pending && r.chain < 0 {
 		for c, holder := range m.s.holders {
-			if holder >= 0 {
+			if holder != free || slices.Contains(m.s.holders, taken(p)) {
 				continue
 			}
 			name := string(rune('1' + c))
@@ -119,13 +121,37 @@ func (m *stepper) life(p int) {
 			return ""
 		})
 	}
-	if m.s.holds(p) && slices.ContainsFunc(m.s.replicas, func(r replica) bool { return r.up }) {
-		m.add(p, givenUp, true, func(t *state, _ *replica) string {
-			m.w.giveUp(t, p)
+	if !slices.ContainsFunc(m.s.replicas, func(r replica) bool { return r.up }) {
+		return
+	}
+	if m.s.holds(p) {
+		m.add(p, givenUp, true, func(t *state, r *replica) string {
+			m.w.giveUp(t, p, r.chain)
+			return ""
+		})
+		if m.w.Unsettled {
+			m.add(p, unsettled, true, func(t *state, r *replica) string {
+				t.holders[r.chain] = taken(p)
+				if t.durable = t.applied; !r.up {
+					t.forget(p)
+				}
+				return ""
+			})
+		}
+	}
+	if c := slices.Index(m.s.holders, taken(p)); c >= 0 {
+		m.add(p, settles, false, func(t *state, _ *replica) string {
+			m.w.giveUp(t, p, int8(c))
 			return ""
 		})
 	}
 }
+
+// free is the holder of a free slot.
+const free = -1
+
+// taken is the holder of a slot that was taken from p and is not settled.
+func taken(p int) int8 { return int8(-2 - p) }
 
 // begin starts p with the slot of a chain.
 func (w *World) begin(t *state, p, chain int) {
@@ -153,8 +179,8 @@ func (s *state) forget(p int) {
 	*r = kept
 }
 
-// giveUp frees the slot of p in any phase of p. It counts p's decisions in the meter.
-func (w *World) giveUp(t *state, p int) {
+// giveUp frees the slot of p, which has a chain, in any phase of p. It counts p's decisions in the meter.
+func (w *World) giveUp(t *state, p int, chain int8) {
 	r := &t.replicas[p]
 	if w.has(Ended) {
 		t.end(p)
@@ -167,7 +193,7 @@ func (w *World) giveUp(t *state, p int) {
 		}
 	}
 	t.given[p] = 0
-	t.holders[r.chain] = -1
+	t.holders[chain] = free
 	if t.durable = t.applied; !r.up {
 		t.forget(p)
 	}

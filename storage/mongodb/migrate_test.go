@@ -1,0 +1,186 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/storagetest"
+)
+
+// TestMigrate_UnderLoad upgrades the replicas of a database one after the other, while all of them append and
+// update. The leader of the new schema must migrate the database. Replicas of the old schema must keep working
+// and be able to start again. Nothing may be lost.
+func TestMigrate_UnderLoad(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	old := o
+	old.schema = oldestSchema
+	tr := trace(t)
+	first, second := tr.of(openTest(t, old)), tr.of(openTest(t, old))
+	of := func() (row counterRow) {
+		must(t, first.db.Collection(countersName).FindOne(context.Background(), doc("_id", schemaCounter)).Decode(&row))
+		return row
+	}
+	if row := of(); row.N != oldestSchema || row.Least != leastSchema {
+		t.Fatalf("the schema of a database of an older writ is %d, at least %d", row.N, row.Least)
+	}
+	l := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}
+	stop := l.begin([]*recorded{second})
+	upgraded := tr.of(openTest(t, o)) // the third slot: it does not lead
+	stopNew := l.begin([]*recorded{upgraded})
+	l.wait(10)
+	await(t, "the old leader", first.Leads)
+	must(t, errors.Join(first.keepOnce(t.Context()), upgraded.keepOnce(t.Context())))
+	if row := of(); row.N != oldestSchema {
+		t.Errorf("a replica that does not lead has migrated to schema %d", row.N)
+	}
+	must(t, first.slot.release(t.Context(), first.Store)) // as if it was upgraded
+	leader := tr.of(openTest(t, o))
+	await(t, "the new leader", leader.Leads)
+	must(t, leader.keepOnce(t.Context()))
+	if row := of(); row.N != schema || row.Least != leastSchema {
+		t.Errorf("the schema is %d, at least %d, want %d, at least %d", row.N, row.Least, schema, leastSchema)
+	}
+	got, err := leader.validators(t.Context())
+	must(t, err)
+	for _, shape := range shapes(schema) {
+		if !bytes.Equal(got[shape.name], shape.validator()) {
+			t.Errorf("the validator of %s is %s", shape.name, got[shape.name])
+		}
+	}
+	l.wait(l.acks.Load() + 50)
+	must(t, errors.Join(leader.keepOnce(t.Context()), second.keepOnce(t.Context())))
+	again := tr.of(openTest(t, old)) // an old one is started again
+	stopAgain := l.begin([]*recorded{again})
+	l.wait(l.acks.Load() + 50)
+	for _, stop := range []func(){stop, stopNew, stopAgain} {
+		stop()
+	}
+	must(t, again.Barrier(t.Context()))
+	l.check(leader.Store)
+}
+
+// TestRenew_OfAnOldSchema checks that a running replica ends if the database was migrated to a schema that it
+// does not know.
+func TestRenew_OfAnOldSchema(t *testing.T) {
+	s, lost := openMortal(t, newDatabase(t, sharedSet(t)))
+	_, err := s.db.Collection(countersName).UpdateOne(t.Context(), doc("_id", schemaCounter), set(counterLeast, int64(schema+1)))
+	must(t, err)
+	select {
+	case err := <-lost:
+		if !strings.Contains(err.Error(), "start a newer writ") {
+			t.Errorf("lost = %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("not lost within a minute")
+	}
+}
+
+func hasIndex(t *testing.T, s *Store, name string) bool {
+	t.Helper()
+	specs, err := s.records().Indexes().ListSpecifications(t.Context())
+	must(t, err)
+	return slices.ContainsFunc(specs, func(spec mongo.IndexSpecification) bool { return spec.Name == name })
+}
+
+// TestOpen_BuildsAnIndexInTheBackground opens a handle on many rows without an index. It must decide at once,
+// and only what needs the index must wait for it.
+func TestOpen_BuildsAnIndexInTheBackground(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	app := o.Database + "-builds"
+	s, w := openTest(t, o), storagetest.NewWriter()
+	mustCommit(t, w, s, w.Record("org"))
+	const name = "o_1_d_-1"
+	ballast := make([]any, fewRows+1)
+	for i := range ballast {
+		ballast[i] = doc("_id", []byte(fmt.Sprint("ballast", i)))
+	}
+	_, err := s.records().InsertMany(t.Context(), ballast)
+	must(t, err)
+	must(t, s.records().Indexes().DropOne(t.Context(), name))
+	failing(t, sharedSet(t), app, bson.A{"createIndexes"}, "blockConnection", true, "blockTimeMS", 4000)
+	log := &logged{}
+	o.Log, o.URI = log.logger(), o.URI+"&appName="+app
+	b := openTest(t, o)
+	if text := b.Building(); !strings.Contains(text, "the index o_1_d_-1 of the collection records is being built") {
+		t.Errorf("Building = %q", text)
+	}
+	r := w.Record("org")
+	mustCommit(t, w, b, r)
+	if got, err := b.Decided(t.Context(), "org", r.IntentID, ""); err != nil || got.DecisionID != r.DecisionID {
+		t.Errorf("Decided = %v, %v", got, err)
+	}
+	must(t, b.Healthy(t.Context()))
+	_, _, listed := b.ListRecords(t.Context(), "org", storage.Filter{}, storage.Page{Limit: 1})
+	_, read := b.Record(t.Context(), "org", r.DecisionID)
+	for name, err := range map[string]error{"ListRecords": listed, "Record": read} {
+		if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "is being built") {
+			t.Errorf("%s without its index = %v, want that it is being built", name, err)
+		}
+	}
+	await(t, "the index", func() bool { return b.Building() == "" })
+	if !hasIndex(t, b, name) || !strings.Contains(log.String(), "an index was built") {
+		t.Errorf("the index is there: %t, the log is %s", hasIndex(t, b, name), log)
+	}
+	if _, err := b.Record(t.Context(), "org", r.DecisionID); err != nil {
+		t.Errorf("Record with its index = %v", err)
+	}
+}
+
+// TestKeep_NoticesWhatWasDropped drops a collection and an index.
+func TestKeep_NoticesWhatWasDropped(t *testing.T) {
+	s, lost := openMortal(t, newDatabase(t, sharedSet(t)))
+	must(t, s.keepOnce(t.Context()))
+	const name = "o_1_a_1_d_-1"
+	must(t, s.records().Indexes().DropOne(t.Context(), name))
+	must(t, s.keepOnce(t.Context()))
+	await(t, "the index", func() bool { return hasIndex(t, s, name) && s.indexed(recordsName) == nil })
+	must(t, s.records().Drop(t.Context()))
+	if err := s.keepOnce(t.Context()); !errors.Is(err, errRestored) || !strings.Contains(err.Error(), "records was dropped") {
+		t.Errorf("keepOnce without a collection = %v, want %v", err, errRestored)
+	}
+	if err := <-lost; !errors.Is(err, errRestored) {
+		t.Errorf("lost = %v", err)
+	}
+}
+
+// TestShareKeys checks which replicas may share a database.
+func TestShareKeys(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	log := &logged{}
+	o.Log = log.logger()
+	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+	a, b := openTest(t, o), openTest(t, o)
+	must(t, a.ShareKeys(t.Context(), key(1), [][]byte{key(2)}))
+	for _, test := range []struct {
+		secret byte
+		scrub  [][]byte
+		want   string
+		warned bool
+	}{
+		{1, [][]byte{key(2)}, "", false},
+		{1, [][]byte{key(3), key(2)}, "", false}, // a new one in front of the others
+		{1, [][]byte{key(3)}, "other scrub keys", false},
+		{4, [][]byte{key(3)}, "other scrub keys", false},
+		{4, [][]byte{key(2)}, "", true},
+	} {
+		err := b.ShareKeys(t.Context(), key(test.secret), test.scrub)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("ShareKeys(%d, %x) = %v, want %q", test.secret, test.scrub, err, test.want)
+		}
+		if warned := strings.Contains(log.String(), "another operator secret"); warned != test.warned {
+			t.Errorf("ShareKeys(%d, %x) has logged %q", test.secret, test.scrub, log)
+		}
+	}
+	giveUpNow(t, b, a)
+	must(t, b.ShareKeys(t.Context(), key(7), [][]byte{key(8)})) // who was given up does not count
+}
