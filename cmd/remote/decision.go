@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -22,6 +23,14 @@ type decision struct {
 
 // DecisionPath returns the path of a decision.
 func DecisionPath(id string) string { return "/v1/authorizations/" + url.PathEscape(id) }
+
+// Decided returns err, or if it says that there is no such decision, how to find one.
+func Decided(err error, id string) error {
+	if !answered(err, http.StatusNotFound) {
+		return err
+	}
+	return fmt.Errorf("there is no decision %s: writ history tail --intent %s has those about an intent", id, id)
+}
 
 // DecisionColumns names the columns of [DecisionLine].
 func DecisionColumns() string {

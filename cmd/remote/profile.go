@@ -103,7 +103,10 @@ func (all Profiles) Pick(name, server string) (Profile, error) {
 		for i, p := range all {
 			names[i] = p.Name
 		}
-		return Profile{}, fmt.Errorf("there is no profile %s%s", name, Meant(name, names))
+		if meant := Meant(name, names); meant != "" || len(names) == 0 {
+			return Profile{}, fmt.Errorf("there is no profile %s%s", name, meant)
+		}
+		return Profile{}, fmt.Errorf("there is no profile %s: there are %s", name, strings.Join(names, ", "))
 	case name != "" && server != "" && all[i].URL != server:
 		return Profile{}, fmt.Errorf("the profile %s is of %s, and its key goes to no other server: not to %s",
 			name, all[i].URL, server)

@@ -44,6 +44,7 @@ func Whoami(ctx context.Context, call workspace.Call) (c Credential, err error) 
 // are missing, by their names.
 type Status struct {
 	URL        string           `json:"url"`
+	Profile    string           `json:"profile,omitzero"` // of writ login
 	Credential Credential       `json:"credential"`
 	Decisions  map[string]int64 `json:"decisions_24h,omitzero"`
 	Waiting    *int             `json:"approvals_waiting,omitzero"` // up to storage.MaxPage
@@ -139,7 +140,7 @@ func (s Status) Print(w io.Writer) error {
 		expires = Time(*s.Credential.ExpiresAt)
 	}
 	pairs := []string{
-		"server", s.URL, "you are", s.Credential.String(), "bound to", s.Credential.AgentID,
+		"server", s.URL, "profile", s.Profile, "you are", s.Credential.String(), "bound to", s.Credential.AgentID,
 		"scopes", strings.Join(s.Credential.Scopes, " "), "expires", expires,
 	}
 	if s.Organization != nil {

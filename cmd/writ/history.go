@@ -14,6 +14,8 @@ type historyCmd struct {
 	Tail historyTailCmd `cmd:"" help:"Print the last decisions, and with --follow those that come."`
 	Show historyShowCmd `cmd:"" help:"Print what the history holds of a decision."`
 	Why  historyWhyCmd  `cmd:"" help:"Say why a decision was made: each finding, and the values that led to it."`
+
+	Changes historyChangesCmd `cmd:"" help:"Print who changed which policy, rule, agent, key, list or session, and when."`
 }
 
 // historyFilter selects decisions. No variable does: WRIT_AGENT_ID says who an agent is.
@@ -62,6 +64,7 @@ until it is interrupted, over lost connections too, without a gap. Wants the sco
 history:read.
 
   writ history tail --decision deny --since 1h
+  writ history tail --intent 3a389cd3-ee4d-46f5-b7f2-70769eaeac69
   writ history tail -f --agent billing-agent`
 }
 
@@ -94,7 +97,7 @@ type historyShowCmd struct {
 }
 
 func (c *historyShowCmd) Run(ctx context.Context, s streams) error {
-	return c.show(ctx, s, remote.DecisionPath(c.ID), c.JSON, remote.ShowDecision)
+	return remote.Decided(c.show(ctx, s, remote.DecisionPath(c.ID), c.JSON, remote.ShowDecision), c.ID)
 }
 
 type historyWhyCmd struct {
@@ -105,14 +108,53 @@ type historyWhyCmd struct {
 
 func (c *historyWhyCmd) Help() string {
 	return `Says why a decision was made as it was, by the policy, the rules and the agent of its day.
-Wants the scope history:read, and for the values and the rules policy:read and rules:read.`
+Wants the scope history:read, and for the values and the rules policy:read and rules:read.
+
+  writ history tail --decision deny -n 5           # the ids of the last denials
+  writ history tail --intent ID                    # the decision of an intent
+  writ history why 01a1fe16-6700-7f79-840b-7f1555d889cc`
 }
 
 func (c *historyWhyCmd) Run(ctx context.Context, s streams) error {
 	path := remote.DecisionPath(c.ID)
 	err := c.show(ctx, s, path+"?explain=true", c.JSON, remote.Why)
 	if remote.Refused(err) { // the findings alone
-		return c.show(ctx, s, path, c.JSON, remote.Why)
+		err = c.show(ctx, s, path, c.JSON, remote.Why)
 	}
-	return err
+	return remote.Decided(err, c.ID)
+}
+
+type historyChangesCmd struct {
+	serverFlags `embed:""`
+	Kind        string `env:"-" help:"Only changes of this kind, such as rule, policy, agent, key, list or organization."`
+	ID          string `name:"id" env:"-" placeholder:"ID" help:"Only changes of the document with this id."`
+	N           int    `name:"lines" short:"n" env:"-" default:"20" help:"How many of the last changes."`
+	JSON        bool   `name:"json" help:"Print a JSON object a change, as the API has it."`
+}
+
+func (c *historyChangesCmd) Help() string {
+	return `Prints the last changes, the newest last. A change is listed about a second after it was made.
+Wants the scope history:read.
+
+  writ history changes --kind rule
+  writ history changes --id 01a22118-9276-76be-94d9-d4e9ac6dbceb`
+}
+
+func (c *historyChangesCmd) Validate() error {
+	if c.N < 1 || c.N > 100_000 {
+		return fmt.Errorf("--lines: got %d, want 1 to 100000", c.N)
+	}
+	return nil
+}
+
+func (c *historyChangesCmd) Run(ctx context.Context, s streams) error {
+	o, err := c.organization(s)
+	if err != nil {
+		return err
+	}
+	items, err := remote.Changes(ctx, o.Call, c.Kind, c.ID, c.N)
+	if err != nil {
+		return err
+	}
+	return printAll(s.out, items, c.JSON, remote.PrintChanges)
 }

@@ -34,6 +34,7 @@ type serverFlags struct {
 type organization struct {
 	workspace.Patient
 	progress *progress
+	profile  string // of writ login, or nothing
 }
 
 // organization checks the flags and returns the organization.
@@ -52,6 +53,7 @@ func (f *serverFlags) organization(s streams) (o organization, err error) {
 // newOrganization returns the organization of a profile. from says where its credential is from.
 func newOrganization(s streams, p remote.Profile, from string) (o organization) {
 	o.Client, o.Credential, o.progress = newClient(p.URL, p.Key), from, newProgress(s.err)
+	o.profile = p.Name
 	o.Say = func(format string, args ...any) {
 		o.progress.end()
 		fmt.Fprintf(s.err, "writ: "+format+"\n", args...)

@@ -30,6 +30,7 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	status.Profile = o.profile
 	if c.JSON {
 		return remote.JSON(s.out, status)
 	}
