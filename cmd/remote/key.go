@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/internal/apikey"
 )
 
 const keysPath = "/v1/tokens"
@@ -65,6 +66,14 @@ func CreateKey(ctx context.Context, call workspace.Call, k NewKey) (secret, id s
 		return "", "", err
 	}
 	return made.Token, made.ID, nil
+}
+
+// KeyID returns the id of an API key. What is no key is an id already.
+func KeyID(key string) string {
+	if id, err := apikey.Parse([]byte(key)); err == nil {
+		return string(id[:])
+	}
+	return key
 }
 
 // RevokeKey revokes an API key, and the keys that were made with it.

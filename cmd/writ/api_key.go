@@ -78,7 +78,7 @@ func (c *apiKeyCreateCmd) Run(ctx context.Context, s streams) error {
 type apiKeyRevokeCmd struct {
 	serverFlags `embed:""`
 	JSON        bool   `name:"json" help:"Print a JSON object with the id."`
-	ID          string `arg:"" name:"key-id" help:"The key's id, which also stands between the first two underscores of the key."`
+	ID          string `arg:"" name:"key-id" help:"The key's id, or a key that leaked: its id alone is sent."`
 }
 
 func (c *apiKeyRevokeCmd) Help() string {
@@ -90,12 +90,13 @@ func (c *apiKeyRevokeCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := remote.RevokeKey(ctx, o.Call, c.ID); err != nil {
+	id := remote.KeyID(c.ID)
+	if err := remote.RevokeKey(ctx, o.Call, id); err != nil {
 		return err
 	}
 	if c.JSON {
-		return remote.JSON(s.out, object{"id": c.ID, "revoked": true})
+		return remote.JSON(s.out, object{"id": id, "revoked": true})
 	}
-	s.say("revoked the key %s, and those that were made with it", c.ID)
+	s.say("revoked the key %s, and those that were made with it", id)
 	return nil
 }
