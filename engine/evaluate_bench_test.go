@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -143,10 +144,25 @@ func (f *floor) allows(in *engine.Input) bool {
 	return cost == nil || cost.AmountMinor <= *f.doc.MaxCostMinor && cost.Currency == f.doc.Currency
 }
 
+// BenchmarkCompilePolicy measures compiling a policy that shares its lists with another in use, and one that shares
+// them with none.
 func BenchmarkCompilePolicy(b *testing.B) {
-	doc := corpus.ReferencePolicy()
-	b.ReportAllocs()
-	for b.Loop() {
-		mustCompile(b, doc)
-	}
+	b.Run("shared", func(b *testing.B) {
+		doc := corpus.ReferencePolicy()
+		kept := mustCompile(b, doc)
+		b.ReportAllocs()
+		for b.Loop() {
+			mustCompile(b, doc)
+		}
+		runtime.KeepAlive(kept)
+	})
+	b.Run("own", func(b *testing.B) {
+		doc := corpus.ReferencePolicy()
+		first := doc.AllowedResourcePatterns[0]
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			doc.AllowedResourcePatterns[0] = fmt.Sprint(first, n)
+			mustCompile(b, doc)
+		}
+	})
 }

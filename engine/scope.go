@@ -2,6 +2,7 @@ package engine
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -55,8 +56,16 @@ var scopes sync.Map
 // sharedScope returns the scope of p. Policies with equal lists, agent and cap share one scope.
 func sharedScope(p *ActionPolicy) (*scope, error) {
 	lists := p.lists()
-	key := sha256.Sum256(fmt.Appendf(nil, "%#v %#v %#v %#v %q %d", *lists[0], *lists[1], *lists[2], *lists[3],
-		p.AgentID, maxCostOf(p)))
+	var source []byte
+	text := func(s string) { source = append(binary.AppendUvarint(source, uint64(len(s))), s...) }
+	for _, list := range lists {
+		source = binary.AppendUvarint(source, uint64(len(*list)))
+		for _, s := range *list {
+			text(s)
+		}
+	}
+	text(p.AgentID)
+	key := sha256.Sum256(binary.AppendVarint(source, maxCostOf(p)))
 	if known, ok := scopes.Load(key); ok {
 		if s := known.(weak.Pointer[scope]).Value(); s != nil { //nolint:forcetypeassert // it has no others
 			return s, nil

@@ -71,7 +71,7 @@ func compileActions(types []string, denied bool) (*Actions, error) {
 }
 
 func actionUnits(t string) []unit {
-	var units []unit
+	units := make([]unit, 0, len(t))
 	for _, r := range t {
 		switch r {
 		case '*':

@@ -34,7 +34,11 @@ func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 // have up to limit characters.
 func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
 	// Backslashes of a Windows pattern and brackets around an address are ordinary characters.
-	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
+	written := resource.Separators(pattern)
+	if strings.Contains(written, "//[") {
+		written = addressBrackets.ReplaceAllString(written, `$1\[$2\]`)
+	}
+	alternatives, problem := parsePattern(written)
 	if problem != "" {
 		return nil, problem
 	}
@@ -108,6 +112,7 @@ func widened(r resource.Reading, side resource.Side) resource.Reader {
 // ok is false if units already has such a letter.
 func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
+	b.Grow(len(units))
 	for _, u := range units {
 		letter := u.lit
 		switch {
@@ -147,6 +152,9 @@ var plainDots = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".")
 // climbs reports whether text has a segment "..". At the start of a relative path such a segment
 // does not count.
 func climbs(text string) bool {
+	if !strings.Contains(text, "..") && !strings.Contains(text, "%") {
+		return false
+	}
 	text = plainDots.Replace(text) + "/"
 	for strings.HasPrefix(text, "../") {
 		text = text[len("../"):]

@@ -105,7 +105,7 @@ func patternReadings(readings []Reading, side Side) []Reading {
 // Separators returns pattern with every backslash doubled if it is a pattern for Windows: a
 // doubled backslash is a letter. In other patterns a backslash escapes the next character.
 func Separators(pattern string) string {
-	if !forWindows.MatchString(pattern) {
+	if strings.IndexByte(pattern, '\\') < 0 || !forWindows.MatchString(pattern) {
 		return pattern
 	}
 	return strings.ReplaceAll(pattern, `\`, `\\`)

@@ -21,7 +21,11 @@ func (t *text) addWindows(path string) {
 // slashes is one slash. name returns the name for each segment. A .. cannot leave the drive or the
 // share.
 func windowsPath(path string, name func(segment string) string) string {
-	root, path := windowsRoot(device.ReplaceAllString(slashed(path), "$1$1$2"))
+	path = slashed(path)
+	if strings.HasPrefix(path, "//") || strings.HasPrefix(path, "/??") {
+		path = device.ReplaceAllString(path, "$1$1$2")
+	}
+	root, path := windowsRoot(path)
 	segments := strings.Split(mergeSlashes(path), "/")
 	for i, segment := range segments {
 		segments[i] = name(segment)
