@@ -204,11 +204,12 @@ func newService(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	journal, _ := cfg.Store.(storage.Journal)
 	s := &Service{
 		Store: cfg.Store, Documents: registry.New(cfg.Store), cfg: cfg,
 		metrics: newMetrics(cfg.Metrics, slices.Sorted(maps.Keys(cfg.Plans))),
 		counters: budget.New(budget.Config{
-			History: cfg.Store, Windows: cfg.Store.Windows(), Scrub: cfg.Scrub,
+			History: cfg.Store, Windows: cfg.Store.Windows(), Scrub: cfg.Scrub, Journal: journal,
 		}),
 		Gate: admission.New(admission.Config{Slots: cfg.Slots, Deadline: cfg.Queue, Metrics: cfg.Metrics}),
 	}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"writ.example/writ/engine/condition"
 	"writ.example/writ/internal/must"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
 	"writ.example/writ/storage/storagetest"
 )
 
@@ -100,4 +102,44 @@ func BenchmarkCounters(b *testing.B) {
 		}
 		r.Commit()
 	}
+}
+
+// BenchmarkKept reports how long the first count takes after a rule is new and after restarts, and how long a key
+// that nobody has asked for takes, with a window of 100,000 rows.
+func BenchmarkKept(b *testing.B) {
+	const rows = 100_000
+	dir, w := b.TempDir(), storagetest.NewWriter()
+	options := embedded.Options{Log: slog.New(slog.DiscardHandler)}
+	store := must.Get(embedded.Open(dir, options))(b)
+	for range rows / 500 {
+		var batch []*storage.Record
+		for i := range 500 {
+			batch = append(batch, w.Record("acme", func(r *storage.Record) {
+				r.AgentID, r.Decision, r.ActionType = fmt.Sprint("agent-", i), engine.Allow, "email.send"
+			}))
+		}
+		must.Get(w.Commit(b.Context(), store, batch...))(b)
+	}
+	at := w.Record("acme").DecidedAt
+	c := counter(b, byAgent)
+	first := func(k *Counters, agent string, want int64) time.Duration {
+		began := time.Now()
+		r := must.Get(k.Read(b.Context(), "acme", []*condition.Counter{c}, &engine.Input{Intent: email(agent)}, at))(b)
+		if got := r.Counts()[0].N; got != want {
+			b.Fatalf("%s has %d, want %d", agent, got, want)
+		}
+		return time.Since(began)
+	}
+	open := func() *Counters { return New(Config{History: store, Journal: store}) }
+	newRule := first(open(), "agent-1", rows/500+1)
+	for b.Loop() {
+		must.Do(b, store.Close())
+		store = must.Get(embedded.Open(dir, options))(b)
+		k := open()
+		b.ReportMetric(float64(first(k, "agent-1", rows/500+1).Microseconds()), "µs/restart")
+		b.ReportMetric(float64(first(k, "agent-2", rows/500+1).Nanoseconds())/1e3, "µs/first-use")
+		b.ReportMetric(float64(first(k, "new", 1).Nanoseconds())/1e3, "µs/new-agent")
+	}
+	b.ReportMetric(float64(newRule.Microseconds()), "µs/new-rule")
+	must.Do(b, store.Close())
 }

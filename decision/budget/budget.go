@@ -18,6 +18,8 @@ type Config struct {
 	// Windows holds the windows that this process counts together with other processes. It is
 	// nil if this process decides alone.
 	Windows storage.Windows
+	// Journal keeps the counts of a process that decides alone. If it is nil, the counts are in memory only.
+	Journal storage.Journal
 	// Scrub has the names under which stores have agents. It is nil if that is always their key.
 	Scrub Scrubber
 }
@@ -34,7 +36,8 @@ type Scrubber interface {
 
 // Counters keeps the counts of the rules' counters. It is safe for concurrent use.
 type Counters struct {
-	cfg Config
+	cfg    Config
+	keeper *keeper // nil if nothing is kept
 
 	// leases holds this process's places in shared windows. Its lock guards the fields below.
 	leases *lease.Pool
@@ -81,8 +84,12 @@ type key struct {
 
 // New returns counters for cfg. They read their first counts from the history.
 func New(cfg Config) *Counters {
+	if cfg.Windows != nil {
+		cfg.Journal = nil
+	}
 	return &Counters{
-		cfg: cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
+		keeper: newKeeper(cfg.Journal),
+		cfg:    cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
 		reserved: make(map[intentKey]*reservation), leases: lease.NewPool(cfg.Windows),
 	}
 }
@@ -233,16 +240,12 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 	}
 }
 
-// readOne keeps the window of a cell.
+// readOne reads the window of a cell and keeps it.
 func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	names := k.spellings(c)
-	k.leases.Lock()
-	if w := k.takeLocked(c, names); w != nil {
-		k.keep(c, w, names, at)
-		k.leases.Unlock()
-		return nil
+	if taken, err := k.take(ctx, c, names, at); taken || err != nil {
+		return err
 	}
-	k.leases.Unlock()
 	w, err := k.get(ctx, c, names, at, turn)
 	if err != nil {
 		return err

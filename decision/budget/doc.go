@@ -24,11 +24,20 @@
 // run.
 //
 // A window has [condition.Buckets] parts and moves by one part at a time. So it looks back at
-// least its length, and at most a sixtieth more. A process that decides alone reads all windows of a
-// counter from the history when the first of them is needed, because each would cost as much. So it
-// knows that a new session or agent has counted nothing. The windows are kept in memory while they are
-// not empty. When there are too many of all organizations, those of the organizations that have more
-// than their share are dropped, and each is read when it is needed. After a restart all are read again.
+// least its length, and at most a sixtieth more.
+//
+// # One process
+//
+// A process that decides alone keeps the windows of a counter in its store ([Config.Journal]), as the
+// commits change them, up to a second behind. When a counter is new it is filled from the rows of its
+// window, in slices that yield, and what it counts waits. From then on a window that nobody has asked for
+// is read with a few look-ups, also after a restart. A crash costs the commits of the last second: they are
+// followed again. Windows are in memory while they are not empty. When there are too many of all
+// organizations, those of the organizations that have more than their share are dropped. They are
+// read again once the store has everything that was counted in them.
+//
+// A store without a journal has the rows alone. Then all windows of a counter are read together when
+// the first is needed.
 //
 // # Replicas
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"writ.example/writ/engine"
@@ -31,7 +32,6 @@ func settled(c *condition.Counter, s *storage.Settlement, amount int64) (change 
 // Settling is a settlement that is about to be stored.
 type Settling struct {
 	k       *Counters
-	read    uint64 // the value of Counters.reads at the start
 	changes []change
 }
 
@@ -41,6 +41,8 @@ type change struct {
 	window storage.Window
 	part   int64
 	n      int64
+	read   uint64 // the value of Counters.reads when it was prepared
+	open   bool   // whether it is one of whole.open
 	begun  string // for a shared window, its begin as the store knows it; empty if the store kept none
 }
 
@@ -52,9 +54,7 @@ type change struct {
 func (k *Counters) Settling(
 	ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time,
 ) (*Settling, error) {
-	k.leases.Lock()
-	p := &Settling{k: k, read: k.reads}
-	k.leases.Unlock()
+	p := &Settling{k: k}
 	if len(counters) == 0 || s.Outcome == storage.Executed && s.AmountMinor == nil {
 		return p, nil
 	}
@@ -86,7 +86,7 @@ func (k *Counters) Settling(
 // store keeps.
 func (p *Settling) prepare(ctx context.Context, ch change) error {
 	if p.k.cfg.Windows == nil {
-		p.add(&ch, max(0, ch.n))
+		p.prepareAlone(&ch)
 		p.changes = append(p.changes, ch)
 		return nil
 	}
@@ -108,6 +108,30 @@ func (ch *change) added() storage.Ask {
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
+// prepareAlone adds what a change adds to a window that only this process counts in. No window contains the settlement
+// yet, because it is not stored.
+func (p *Settling) prepareAlone(ch *change) {
+	p.k.leases.Lock()
+	defer p.k.leases.Unlock()
+	ch.read = p.k.reads
+	w := p.k.window(ch.key)
+	s := p.k.series[ch.key.seriesKey]
+	if w == nil && s != nil && s.whole != nil {
+		w = s.whole.windows[ch.key.of]
+		if ch.open = s.whole.kept != nil; ch.open {
+			s.whole.open++
+		}
+		if ch.open && w == nil {
+			w = new(window)
+			s.whole.windows[strings.Clone(ch.key.of)] = w
+			p.k.kept++
+		}
+	}
+	if w != nil {
+		w.add(ch.part, max(0, ch.n))
+	}
+}
+
 // add counts n in a window that only this process counts in. It does not change a window that
 // was read in the meantime, because that window may contain the settlement already. The window may
 // then be too high until it is read again.
@@ -118,8 +142,18 @@ func (p *Settling) add(ch *change, n int64) {
 	if s := p.k.series[ch.key.seriesKey]; w == nil && s != nil && s.whole != nil {
 		w = s.whole.windows[ch.key.of]
 	}
-	if w != nil && w.read <= p.read {
+	if w != nil && w.read <= ch.read {
 		w.add(ch.part, n)
+	}
+}
+
+// close ends a change in a window that was not in memory. The journal has what became of it.
+func (p *Settling) close(ch *change) {
+	p.k.leases.Lock()
+	defer p.k.leases.Unlock()
+	if s := p.k.series[ch.key.seriesKey]; s != nil && s.whole != nil {
+		s.whole.open--
+		s.whole.behind++
 	}
 }
 
@@ -138,6 +172,9 @@ func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 	subtracts, n := first == (ch.n < 0), max(ch.n, -ch.n)
 	var ask storage.Ask
 	switch {
+	case ch.open:
+		p.close(ch)
+		return
 	case p.k.cfg.Windows == nil:
 		if subtracts {
 			p.add(ch, -n)

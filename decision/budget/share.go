@@ -115,10 +115,3 @@ func (k *Counters) unclaimLocked(c *cell) {
 	c.window.held--
 	k.leases.GiveBack(c.window.shared, c.claim, c.amount)
 }
-
-// Run gives idle places back to the store until ctx ends. Then it gives back all places.
-func (k *Counters) Run(ctx context.Context) {
-	if k.cfg.Windows != nil {
-		k.leases.Run(ctx, func() {})
-	}
-}

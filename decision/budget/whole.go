@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 
 // A process that decides alone reads all windows of a counter at once, because reading one of them
 // takes as long: each is in the same rows. From then on the process counts every allowance itself, so a
-// key without a window has counted nothing.
+// key without a window has counted nothing. If there is a journal, it keeps the windows, and they are read
+// from it one by one.
 
 // everything is the part of a key that stands for all windows of a series. No window has it, because
 // no id contains a line feed.
@@ -23,6 +25,12 @@ const everything = "\n\n"
 type whole struct {
 	read    uint64 // as in window
 	windows map[string]*window
+	// kept is the series in the journal. It is nil if there is none. With it, windows has only what settlements
+	// add that are about to be stored. open is the number of settlements that may be in windows.
+	kept *kept
+	open int
+	// The journal must be followed before a window is read from it, unless caught is behind.
+	behind, caught uint64
 }
 
 // readsLocked returns what is read next for a window that is not kept.
@@ -37,6 +45,9 @@ func (k *Counters) readsLocked(of key) key {
 // readAll reads all windows of the counter of c. If they are too many to be kept, the windows of the series
 // are read one by one from then on.
 func (k *Counters) readAll(ctx context.Context, c *cell, at time.Time, turn condition.Turn, most int) error {
+	if k.keeper != nil {
+		return k.openKept(ctx, c, at, turn)
+	}
 	all := make(map[string]*window)
 	err := k.eachRow(ctx, c, nil, at, turn, func(row *storage.Record, amount int64) bool {
 		of := subject(c.counter, row.AgentID, row.SessionID)
@@ -62,40 +73,103 @@ func (k *Counters) readAll(ctx context.Context, c *cell, at time.Time, turn cond
 	for _, w := range all {
 		w.read = k.reads
 	}
-	s.whole = &whole{k.reads, all}
+	s.whole = &whole{read: k.reads, windows: all}
 	k.kept += len(all)
 	return nil
 }
 
-// takeLocked returns the window of c from a series that was read whole. names are the names of the agent in
-// the history. takeLocked returns nil if another agent has one of these names too. Then their windows overlap,
-// and c's is read by itself.
-func (k *Counters) takeLocked(c *cell, names []string) *window {
-	s := k.series[c.key.seriesKey]
-	if s == nil || s.whole == nil {
-		return nil
+// openKept opens the series of c in the journal.
+func (k *Counters) openKept(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	of := seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}
+	kept, err := k.keeper.open(ctx, of, c.counter, since(c, at), turn)
+	if err != nil {
+		return err
+	}
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	k.seriesLocked(c, at).whole = &whole{windows: make(map[string]*window), kept: kept}
+	return nil
+}
+
+// take keeps the window of c from a series that was read whole. names are the names of the agent in the history.
+// take reports false if the series was not read whole, or if another agent has one of these names too. Then their
+// windows overlap, and c's is read by itself.
+func (k *Counters) take(ctx context.Context, c *cell, names []string, at time.Time) (bool, error) {
+	of := make([]string, 0, 1)
+	for _, name := range names {
+		of = append(of, subject(c.counter, name, c.session))
 	}
 	if len(names) == 0 {
-		names = []string{c.agent}
+		of = append(of, subject(c.counter, c.agent, c.session))
 	}
-	for _, name := range names {
-		of := subject(c.counter, name, c.session)
-		if _, has := s.named[of]; has || s.windows[of] != nil {
-			return nil
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	s := k.series[c.key.seriesKey]
+	if s == nil || s.whole == nil || slices.ContainsFunc(of, func(of string) bool {
+		_, has := s.named[of]
+		return has || s.windows[of] != nil
+	}) {
+		return false, nil
+	}
+	w, from := new(window), s.whole
+	if from.kept != nil {
+		behind := from.behind
+		if err := k.readKept(ctx, from, of, c.bucket, w); err != nil {
+			return false, err
 		}
+		if k.series[c.key.seriesKey] != s || from.behind != behind {
+			return true, nil // the caller finds no window, and takes it again
+		}
+		k.reads++
+		from.read = k.reads
 	}
-	w := &window{read: s.whole.read}
-	for _, name := range names {
-		of := subject(c.counter, name, c.session)
-		if read := s.whole.windows[of]; read != nil {
-			for _, p := range read.parts {
-				w.add(p.At, p.N)
-			}
-			delete(s.whole.windows, of)
+	for _, of := range of {
+		more := from.windows[of]
+		if more == nil {
+			continue
+		}
+		for _, p := range more.parts {
+			w.add(p.At, p.N)
+		}
+		if from.kept == nil {
+			delete(from.windows, of)
 			k.kept--
 		}
 	}
-	return w
+	w.read = from.read
+	k.keep(c, w, names, at)
+	return true, nil
+}
+
+// readKept adds to w what the journal has for the subjects of. It releases the lock of k meanwhile.
+func (k *Counters) readKept(ctx context.Context, from *whole, of []string, now int64, w *window) (err error) {
+	behind := from.behind
+	follow := from.caught != behind
+	k.leases.Unlock()
+	defer k.leases.Lock()
+	if follow {
+		if err := k.keeper.follow(ctx); err != nil {
+			return err
+		}
+		k.leases.Lock()
+		if from.open == 0 && from.behind == behind { // what settlements added is in the journal
+			from.caught = behind
+			k.kept -= len(from.windows)
+			clear(from.windows)
+		}
+		k.leases.Unlock()
+	}
+	for _, of := range of {
+		if err := k.keeper.read(from.kept, of, now, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// since returns the time before which no row counts in the window of c.
+func since(c *cell, at time.Time) time.Time {
+	return at.Add(-c.counter.Window - 2*c.counter.Bucket())
 }
 
 // eachRow calls f for the rows that the counter of c counts around a time, with their amounts, until f returns
@@ -107,7 +181,7 @@ func (k *Counters) eachRow(
 	filter := storage.Filter{
 		Decision: engine.Allow,
 		AgentIDs: names,
-		From:     at.Add(-c.counter.Window - 2*c.counter.Bucket()),
+		From:     since(c, at),
 		To:       at.Add(c.counter.Window), // another process's clock may be ahead
 	}
 	for page := (storage.Page{Limit: pageRows}); ; {

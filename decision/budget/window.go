@@ -96,6 +96,7 @@ func (k *Counters) sweep(at time.Time) {
 		k.kept -= s.size()
 		s.sweep(bucketAt(s.counter, at), full && of[id.org] > k.max*7/8/len(of))
 		if k.kept += s.size(); s.size() == 0 && (k.cfg.Windows != nil || at.Sub(s.used) > s.counter.Window) {
+			s.leave()
 			delete(k.series, id)
 		}
 	}
@@ -113,12 +114,30 @@ func (s *series) size() int {
 // sweep forgets the empty windows of a series, or all windows. now is the number of the current part.
 func (s *series) sweep(now int64, all bool) {
 	if all {
-		s.apart = s.apart || s.whole != nil
-		s.whole = nil
+		s.drop()
 	}
 	maps.DeleteFunc(s.windows, func(_ string, w *window) bool { return w.held == 0 && (all || w.isEmpty(now)) })
 	if s.whole != nil {
 		maps.DeleteFunc(s.whole.windows, func(_ string, w *window) bool { return w.isEmpty(now) })
 	}
 	maps.DeleteFunc(s.named, func(_, of string) bool { return s.windows[of] == nil })
+}
+
+// drop makes the series ready to lose windows that are not empty. They are read again: from the journal, once it
+// has everything that was counted in them, or else one by one from the rows.
+func (s *series) drop() {
+	switch {
+	case s.whole == nil:
+	case s.whole.kept != nil:
+		s.whole.behind++
+	default:
+		s.whole, s.apart = nil, true
+	}
+}
+
+// leave says that the series is not in memory any more.
+func (s *series) leave() {
+	if s.whole != nil && s.whole.kept != nil {
+		s.whole.kept.idle.Store(true)
+	}
 }

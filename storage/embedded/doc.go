@@ -22,6 +22,7 @@
 //	'D' kind(1) [org] id                         document      revision(8) [org] value
 //	'K' kind(1) org index(1) key id              index entry   id
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
+//	'W' …                                        values that follow from the history: see journal.go
 //	'c' org counted-by(1) day(4) value           counts of the hours: see counts.go
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'h' org decision-id(16)                      history row   where it is: see item.go

@@ -33,6 +33,7 @@ const (
 	kindMark       kind = 'z'
 	kindIndexed    kind = 'I'
 	kindGarbage    kind = 'S'
+	kindDerived    kind = 'W'
 )
 
 // indexedKey is the key of the number of the last frame whose keys are in Pebble.

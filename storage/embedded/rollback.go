@@ -24,6 +24,9 @@ type inspection struct {
 	// stale describes keys that the index lacks although the segments have their rows. If stale is
 	// not empty, the index is rebuilt.
 	stale string
+	// derived is the last write of derived values. derivedWhole says that no such write is missing.
+	derived      uint64
+	derivedWhole bool
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
@@ -169,6 +172,9 @@ func (i *inspection) compare(s *Store, noted tip) error {
 		if err := i.compareStream(s, of); err != nil {
 			return err
 		}
+	}
+	if i.derived, i.derivedWhole, err = s.derivedWrites(); err != nil {
+		return err
 	}
 	if i.tip.Head >= noted.Head && noted.Head > 0 {
 		return i.compareHead(s, noted)

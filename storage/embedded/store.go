@@ -98,6 +98,12 @@ type Store struct {
 	// async is nil if every commit is durable when it returns.
 	async *asyncSync
 
+	// derived serializes the writes of derived values, and guards the number of the last one.
+	derived struct {
+		sync.Mutex
+		writes uint64
+	}
+
 	watchers storage.Watchers
 
 	// unregister ends the collection of metrics.
@@ -176,7 +182,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		s.startAsyncSync(o.WriteBehind)
 	}
 	if err = h.Stopped(); err == nil {
-		err = errors.Join(s.load(found), s.register(o.Metrics))
+		err = errors.Join(s.load(found), s.openDerived(&found), s.register(o.Metrics))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())

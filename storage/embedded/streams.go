@@ -51,6 +51,7 @@ func (s *Store) marks(of stream) (numbers []uint64, err error) {
 func (s *Store) acceptLoss() error {
 	last := s.end()
 	b := s.newBatch()
+	b.deleteRange(key{byte(kindDerived)}, key{byte(kindDerived) + 1})
 	if end := s.log.Last(); end < s.index.Indexed() {
 		if err := s.deleteLost(b, end); err != nil {
 			return err

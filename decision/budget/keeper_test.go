@@ -1,0 +1,172 @@
+package budget
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/must"
+	"writ.example/writ/internal/scrub"
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/storagetest"
+)
+
+// keeping is a process that decides alone, with a store whose commits are kept.
+type keeping struct {
+	*testing.T
+	random *rand.Rand
+	disk   *vfs.MemFS
+	store  *embedded.Store
+	writer *storagetest.Writer
+	scrub  *scrub.Tagger
+	k      *Counters
+	at     time.Time
+	rows   []*storage.Record // that allow and are not settled
+	behind int               // Options.WriteBehind
+}
+
+func (p *keeping) open() {
+	p.store = must.Get(embedded.Open("db", embedded.Options{
+		FS: p.disk, Log: slog.New(slog.DiscardHandler), WriteBehind: p.behind,
+	}))(p.T)
+	p.k = New(Config{History: p.store, Journal: p.store, Scrub: p.scrub})
+}
+
+// restart starts the process again, after an orderly end or a crash that loses nothing that was durable.
+func (p *keeping) restart(crash bool) {
+	disk := p.disk
+	if crash && p.behind == 0 {
+		disk = p.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: p.random.IntN(101), RNG: p.random})
+	} else if p.random.IntN(2) == 0 {
+		ctx, stop := context.WithCancel(p.Context())
+		stop()
+		p.k.Run(ctx)
+	}
+	must.Do(p.T, p.store.Close())
+	p.disk = disk
+	p.open()
+}
+
+func (p *keeping) id() string {
+	id := storage.IDAt(p.at)
+	id[6] = 0x70
+	binary.BigEndian.PutUint64(id[8:], 1<<63|p.random.Uint64()>>2)
+	return id.String()
+}
+
+func (p *keeping) intent() *engine.Intent {
+	agents := []string{"a", "b", mail}
+	return &engine.Intent{
+		IntentID: p.id(), AgentID: agents[p.random.IntN(len(agents))], SessionID: fmt.Sprint(p.random.IntN(3)),
+		ActionType: []string{"email.send", "pay"}[p.random.IntN(2)], Cost: &engine.Cost{AmountMinor: 1 + p.random.Int64N(9), Currency: "EUR"},
+	}
+}
+
+// decide allows an intent, or reserves it in vain.
+func (p *keeping) decide(counters []*condition.Counter) {
+	in := p.intent()
+	r := must.Get(p.k.Read(p.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(p.T)
+	if !reserve(p, r) {
+		p.Fatal("not reserved")
+	}
+	if p.random.IntN(5) == 0 {
+		r.Release()
+		return
+	}
+	row := p.writer.Record("org", func(row *storage.Record) {
+		row.IntentID, row.ActionType, row.SessionID, row.Cost = in.IntentID, in.ActionType, in.SessionID, in.Cost
+		row.AgentID = p.scrub.Name(in.AgentID, in.AgentID)
+		row.DecisionID, row.DecidedAt, row.Decision = p.id(), p.at, engine.Allow
+	})
+	must.Get(p.writer.Commit(p.Context(), p.store, row))(p.T)
+	r.Commit()
+	p.rows = append(p.rows, row)
+}
+
+func (p *keeping) settle(counters []*condition.Counter) {
+	if len(p.rows) == 0 {
+		return
+	}
+	i := p.random.IntN(len(p.rows))
+	row := p.rows[i]
+	p.rows = append(p.rows[:i], p.rows[i+1:]...)
+	n := 1 + p.random.Int64N(20)
+	s := storage.Settlement{Outcome: "failed", Releases: true, RecordedAt: p.at}
+	if p.random.IntN(2) == 0 {
+		s = storage.Settlement{Outcome: storage.Executed, AmountMinor: &n, Currency: "EUR", Releases: p.random.IntN(2) == 0, RecordedAt: p.at}
+	}
+	settling := must.Get(p.k.Settling(p.Context(), counters, "org", row.DecisionID, s, p.at))(p.T)
+	must.Get(p.writer.Settle(p.Context(), p.store, row, s))(p.T)
+	settling.End(p.Context(), true)
+}
+
+// check compares the counts with those that the rows have.
+func (p *keeping) check(counters []*condition.Counter) {
+	p.Helper()
+	in := &engine.Input{Intent: p.intent()}
+	got := must.Get(p.k.Simulate(p.Context(), "org", counters, in, p.at))(p.T)
+	want := must.Get(New(Config{History: p.store, Scrub: p.scrub}).Simulate(p.Context(), "org", counters, in, p.at))(p.T)
+	for i := range got {
+		if got[i].N != want[i].N {
+			p.Fatalf("%s of %s in %s: %d are kept, %d are in the rows", got[i].Counter.Key, in.Intent.AgentID, in.Intent.SessionID, got[i].N, want[i].N)
+		}
+	}
+}
+
+// TestKept_IsWhatTheRowsSay checks that what is kept equals what the rows have, whatever happens: allowances,
+// settlements, memory that is too small, restarts and crashes.
+func TestKept_IsWhatTheRowsSay(t *testing.T) {
+	var counters []*condition.Counter
+	for _, spec := range []string{
+		byAgent, spent, `{"count":{"by":["session_id"],"window":"60s"},"gt":1}`,
+		`{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["session_id","agent_id"],"window":"2h"},"gt":1}`,
+	} {
+		c := counter(t, spec)
+		c.Revision = 1
+		counters = append(counters, c)
+	}
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			p := &keeping{
+				T: t, random: rand.New(rand.NewPCG(seed, 5)), disk: vfs.NewCrashableMem(), writer: storagetest.NewWriter(),
+				scrub: taggerOf(t, "n", "o"), at: noon,
+			}
+			if seed%4 == 3 {
+				p.behind = 3
+			}
+			p.open()
+			defer func() { must.Do(t, p.store.Close()) }()
+			for range 150 {
+				p.at = p.at.Add(time.Duration(p.random.IntN(40)) * time.Second)
+				switch p.random.IntN(12) {
+				case 0, 1:
+					p.settle(counters)
+				case 2:
+					p.check(counters)
+				case 3:
+					must.Do(t, p.k.keeper.follow(t.Context()))
+				case 4:
+					p.k.max = 0 // too small
+					p.k.sweep(p.at)
+					p.k.max = maxWindows
+				case 5:
+					if p.random.IntN(3) == 0 {
+						p.restart(p.random.IntN(2) == 0)
+					}
+				default:
+					p.decide(counters)
+				}
+				p.check(counters[p.random.IntN(len(counters)):])
+			}
+		})
+	}
+}
