@@ -400,7 +400,7 @@ func quote(s string) string {
 func TestPage_ConditionsCompile(t *testing.T) {
 	text := page(t)
 	count := 0
-	for _, span := range code.FindAllString(string(text), -1) {
+	for _, span := range code.FindAllString(text, -1) {
 		if condition := strings.Trim(span, "`"); condition == "{}" || strings.HasPrefix(condition, `{"`) {
 			count++
 			if err := engine.ValidateRule(rule(condition, engine.Deny, 1), engine.Options{CompileRego: rego.CompileCondition}); err != nil {
@@ -431,7 +431,7 @@ func TestPage_Members(t *testing.T) {
 func memberTables(t *testing.T) (all [][]string) {
 	t.Helper()
 	text := page(t)
-	for _, part := range strings.Split(string(text), "\n| member | is |\n")[1:] {
+	for _, part := range strings.Split(text, "\n| member | is |\n")[1:] {
 		var members []string
 		for line := range strings.Lines(part) {
 			if !strings.HasPrefix(line, "|") {
@@ -450,7 +450,7 @@ func memberTables(t *testing.T) (all [][]string) {
 // TestPage_Module checks that the module on the page compiles, and decides as the page says.
 func TestPage_Module(t *testing.T) {
 	text := page(t)
-	_, rule, ok := strings.Cut(string(text), "\n```yaml\nname: Nobody mails")
+	_, rule, ok := strings.Cut(text, "\n```yaml\nname: Nobody mails")
 	rule, _, closed := strings.Cut("name: Nobody mails"+rule, "```")
 	if !ok || !closed {
 		t.Fatal("the page shows no module")

@@ -60,9 +60,9 @@ func (c *Client) organizationID(ctx context.Context) (string, error) {
 // digest returns the digest of the intent as it is sent.
 func (in Intent) digest() string {
 	sent := receipt.Intent{
-		ActionType: in.ActionType, AgentID: in.AgentID, Cost: (*receipt.Cost)(in.Cost), IntentID: strings.ToLower(in.IntentID),
-		IssuedAt: in.IssuedAt, Metadata: in.Metadata, PolicyID: strings.ToLower(in.PolicyID), Resource: in.Resource,
-		SessionID: strings.ToLower(in.SessionID),
+		ActionType: in.ActionType, AgentID: in.AgentID, Cost: (*receipt.Cost)(in.Cost),
+		IntentID: strings.ToLower(in.IntentID), IssuedAt: in.IssuedAt, Metadata: in.Metadata,
+		PolicyID: strings.ToLower(in.PolicyID), Resource: in.Resource, SessionID: strings.ToLower(in.SessionID),
 	}
 	if len(in.Metadata) == 0 {
 		sent.Metadata = nil // it is not sent

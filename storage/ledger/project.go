@@ -349,6 +349,7 @@ func IntentDigest(in *engine.Intent) string {
 func appendIntent(dst []byte, in *engine.Intent) []byte {
 	return receipt.Intent{
 		ActionType: in.ActionType, AgentID: in.AgentID, Cost: (*receipt.Cost)(in.Cost), IntentID: in.IntentID,
-		IssuedAt: in.IssuedAt, Metadata: in.Metadata, PolicyID: in.PolicyID, Resource: in.Resource, SessionID: in.SessionID,
+		IssuedAt: in.IssuedAt, Metadata: in.Metadata, PolicyID: in.PolicyID, Resource: in.Resource,
+		SessionID: in.SessionID,
 	}.AppendCanonical(dst)
 }
