@@ -37,6 +37,17 @@ type conformance struct {
 			Replayed *bool
 		}
 	}
+	Trusted string
+	Bound   []struct {
+		Name    string
+		Call    string
+		Intents []Intent
+		Answers []scripted
+		Want    struct {
+			Outcomes []string
+			Requests int
+		}
+	}
 	Statuses []struct {
 		Name    string
 		Call    string
@@ -167,6 +178,60 @@ func TestConformance(t *testing.T) {
 			}
 			if err != nil && strings.Contains(err.Error(), all.APIKey) {
 				t.Errorf("the API key is in the error %q", err)
+			}
+		})
+	}
+}
+
+// TestConformance_Bound holds that with trusted keys an allow has a receipt of the very intent that was sent.
+func TestConformance_Bound(t *testing.T) {
+	all := readConformance(t)
+	if len(all.Bound) < 31 {
+		t.Errorf("%d cases, want at least 31", len(all.Bound))
+	}
+	for _, c := range all.Bound {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var paths []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if paths = append(paths, r.URL.Path); len(paths) > len(c.Answers) {
+					t.Errorf("request %d: there are %d answers", len(paths), len(c.Answers))
+					return
+				}
+				c.Answers[len(paths)-1].ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			client, err := New(Config{URL: server.URL, APIKey: all.APIKey, Keys: []byte(all.Trusted), Timeout: 50 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var results []Result
+			switch c.Call {
+			case "require":
+				d, err := client.Require(t.Context(), c.Intents[0])
+				results = []Result{{d, err}}
+			case "redeem":
+				d, err := client.Redeem(t.Context(), &Held{Decision{ID: all.ApprovalID, Intent: c.Intents[0]}})
+				results = []Result{{d, err}}
+			case "evaluate_all":
+				if results, err = client.EvaluateAll(t.Context(), true, c.Intents...); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Fatalf("an unknown call: %s", c.Call)
+			}
+			var got []string
+			for _, r := range results {
+				got = append(got, outcomeOf(r.Err))
+				if r.Decision.Allowed() != (r.Err == nil) {
+					t.Errorf("Allowed() = %t beside %v", r.Decision.Allowed(), r.Err)
+				}
+				if r.Err != nil && strings.Contains(r.Err.Error(), all.APIKey) {
+					t.Errorf("the API key is in the error %q", r.Err)
+				}
+			}
+			if !slices.Equal(got, c.Want.Outcomes) || len(paths) != c.Want.Requests {
+				t.Errorf("outcomes %v after %v, want %v after %d requests: %v", got, paths, c.Want.Outcomes, c.Want.Requests, results)
 			}
 		})
 	}

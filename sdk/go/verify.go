@@ -11,8 +11,8 @@ import (
 )
 
 // Verify checks the signature of a receipt with the public keys of the server, and that the receipt has
-// not expired. It fetches the keys once, and again if the receipt names a key that it does not know. A
-// caller that does not trust the server keeps the keys itself and uses package receipt alone.
+// not expired. It fetches the keys once, and again if the receipt names a key that it does not know. It does
+// not say which intent the receipt is of. A caller that does not trust the server sets [Config.Keys].
 func (c *Client) Verify(ctx context.Context, r Receipt) error {
 	c.mu.Lock()
 	keys := c.keys

@@ -88,6 +88,44 @@ def test_conformance(case: dict[str, Any], kind: str) -> None:
 
 def test_there_are_enough_cases() -> None:
     assert len(CONFORMANCE["cases"]) >= 120
+    assert len(CONFORMANCE["bound"]) >= 31
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("case", CONFORMANCE["bound"], ids=lambda c: c["name"])
+def test_bound(case: dict[str, Any], kind: str) -> None:
+    intents = [
+        writ.Intent(**{**i, "cost": writ.Cost(**i["cost"]) if "cost" in i else None}) for i in case["intents"]
+    ]
+    with Scripted(case["answers"]) as server:
+        settings: Any = {"timeout": 50, "keys": CONFORMANCE["trusted"]}
+
+        async def run() -> list[writ.Decision | writ.WritError]:
+            async with writ.AsyncClient(server.url, CONFORMANCE["api_key"], **settings) as client:
+                if case["call"] == "evaluate_all":
+                    return await client.evaluate_all(intents, together=True)
+                if case["call"] == "redeem":
+                    return [await client.redeem(writ.Held(CONFORMANCE["approval_id"], intents[0], (), client))]
+                return [await client.require(intents[0])]
+
+        def run_sync() -> list[writ.Decision | writ.WritError]:
+            with writ.Client(server.url, CONFORMANCE["api_key"], **settings) as client:
+                if case["call"] == "evaluate_all":
+                    return client.evaluate_all(intents, together=True)
+                if case["call"] == "redeem":
+                    return [client.redeem(writ.Held(CONFORMANCE["approval_id"], intents[0], (), client))]
+                return [client.require(intents[0])]
+
+        assert case["call"] in ("require", "redeem", "evaluate_all")
+        try:
+            results = run_sync() if kind == "sync" else anyio.run(run)
+        except writ.WritError as e:
+            results = [e]
+        outcomes = [outcome_of(r) if isinstance(r, writ.WritError) else "allow" for r in results]
+        assert outcomes == case["want"]["outcomes"], results
+        assert [r.allowed for r in results if isinstance(r, writ.Decision)] == [True] * outcomes.count("allow")
+        assert len(server.paths) == case["want"]["requests"], server.paths
+    assert CONFORMANCE["api_key"] not in repr(results)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

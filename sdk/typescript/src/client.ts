@@ -2,7 +2,7 @@ import { Decision, Denied, Held, complete, decisionOf, heldOf, resultOf, type Co
 import type { components } from "./api.js";
 import { AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problemOf } from "./errors.js";
 import { membersOf, strictJSON } from "./json.js";
-import { Expired, Keys, ReceiptError, type Receipt } from "./receipt.js";
+import { Expired, Keys, ReceiptError, versionOf, type Receipt } from "./receipt.js";
 import { Cut, follow, messages, silence, type Event, type Message } from "./stream.js";
 
 /** The settings of a client. A missing one is read from an environment variable, where there are any. */
@@ -17,7 +17,10 @@ export interface Settings {
   agentId?: string | undefined;
   /** Bounds a call with all its repetitions, in milliseconds. The default is 2000. */
   timeout?: number | undefined;
-  /** The keys that the caller trusts: an evaluation whose receipt does not verify with them is an AnswerError. */
+  /**
+   * The keys that the caller trusts. With them an evaluation is an AnswerError if its receipt does not verify, or if the
+   * receipt of an allow is not of the very intent that was sent. `verify` alone asks the server for its keys.
+   */
   keys?: Keys | undefined;
   /** Sends the requests. The default is the global fetch. */
   fetch?: typeof fetch | undefined;
@@ -80,6 +83,9 @@ export class Client {
   readonly #trusted: Keys | undefined;
   readonly #fetch: typeof fetch;
   #keys: Keys | undefined;
+  #organization = "";
+  /** Versions of policies, as receipts had them. */
+  readonly #versions = new Map<string, number>();
 
   constructor(s: Settings = {}) {
     this.#url = (s.url || variable("WRIT_URL")).replace(/\/+$/, "");
@@ -202,18 +208,43 @@ export class Client {
     const answer = await this.#do({ method: "POST", path: "/v1/policy/evaluate", body, repeats: true, traceparent });
     if (answer.status !== 200) throw new AnswerError(`its status is ${answer.status}`);
     const decision = decisionOf(this.#parse(answer.body), intent, session, answer.replayed);
-    await this.#verifyTrusted(decision.receipt);
+    await this.#trust(decision, approval);
     return decision;
   }
 
-  async #verifyTrusted(receipt: Receipt): Promise<void> {
+  /** Throws unless a trusted key has signed the receipt, and the receipt of an allow is of the intent that was sent. */
+  async #trust(d: Decision, approval: string): Promise<void> {
+    if (!this.#trusted) return;
     try {
-      await this.#trusted?.verify(receipt);
+      await this.#trusted.verify(d.receipt);
     } catch (e) {
-      if (e instanceof Expired) return; // an expired deny is a deny
-      if (e instanceof ReceiptError) throw new AnswerError(`its receipt does not verify: ${e.message}`);
-      throw e;
+      if (e instanceof ReceiptError && !(e instanceof Expired)) throw new AnswerError(`its receipt does not verify: ${e.message}`);
+      if (!(e instanceof Expired)) throw e; // an expired deny is a deny
     }
+    if (!d.allowed) return;
+    const policy = d.intent.policy_id.toLowerCase();
+    const session = d.sessionId.toLowerCase();
+    const sent = JSON.parse(JSON.stringify(d.intent)) as Record<string, unknown>;
+    const intent = { ...sent, intent_id: d.intent.intent_id.toLowerCase(), policy_id: policy, ...(session && { session_id: session }) };
+    const payload = {
+      approval_id: approval.toLowerCase(),
+      audit_digest: d.auditDigest,
+      organization_id: await this.#ownOrganization(),
+      reasons: d.reasons,
+    };
+    const version = versionOf(d.receipt, intent, payload, this.#versions.get(policy));
+    if (version === 0) throw new AnswerError("its receipt is of another intent");
+    this.#versions.set(policy, version);
+  }
+
+  /** Returns the organization of the client's API key. It asks the server once. */
+  async #ownOrganization(): Promise<string> {
+    if (!this.#organization) {
+      const { organization_id: own } = await this.#json({ method: "GET", path: "/v1/credential", repeats: true });
+      if (typeof own !== "string" || !own) throw new AnswerError("the credential has no organization");
+      this.#organization = own;
+    }
+    return this.#organization;
   }
 
   /** Returns an allow alone. Throws Denied, Held or the reason why there is no decision. */
@@ -286,13 +317,12 @@ export class Client {
     if (answer.status !== 200 || !Array.isArray(results) || results.length !== whole.length) {
       throw new AnswerError("it has not one result for each intent");
     }
-    return Promise.all(
-      results.map(async (result, i) => {
-        const got = resultOf(result, whole[i]!, session);
-        if (!(got instanceof Decision)) return got;
-        return this.#verifyTrusted(got.receipt).then(() => got, (e: WritError) => e);
-      }),
-    );
+    const all: Array<Decision | WritError> = [];
+    for (const [i, result] of results.entries()) {
+      const got = resultOf(result, whole[i]!, session);
+      all.push(got instanceof Decision ? await this.#trust(got, "").then(() => got, (e: WritError) => e) : got);
+    }
+    return all;
   }
 
   /** Records what became of an action. The key needs the scope actions:record. */
@@ -423,7 +453,10 @@ export class Client {
     }
   }
 
-  /** Verifies a receipt with the server's keys, which are fetched once and for an unknown kid. */
+  /**
+   * Verifies the signature of a receipt with the server's keys, which are fetched once and for an unknown kid. It does
+   * not say which intent the receipt is of: the setting `keys` does.
+   */
   async verify(receipt: Receipt): Promise<void> {
     if (!this.#keys?.has(receipt.kid)) {
       const answer = await this.#do({ method: "GET", path: "/.well-known/jwks.json", repeats: true });

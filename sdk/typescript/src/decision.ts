@@ -87,6 +87,8 @@ export class Decision {
     readonly replayed: boolean,
     allowed: boolean,
     readonly sessionId = "",
+    /** The digest of the decision's row of the history, if the server says it. */
+    readonly auditDigest = "",
   ) {
     this.#allowed = allowed;
   }
@@ -172,7 +174,8 @@ export function decisionOf(body: unknown, intent: WholeIntent, session: string, 
   }
   const reasons = m["reasons"];
   if (!Array.isArray(reasons) || reasons.some((r) => typeof r !== "string")) return bad("reasons is not a list of texts");
-  if ("audit_digest" in m && typeof m["audit_digest"] !== "string") bad("audit_digest is not a text");
+  const { audit_digest: audit = "" } = m;
+  if (typeof audit !== "string") return bad("audit_digest is not a text");
   if (m["ok"] !== true) bad("ok is not true beside a receipt");
   if (m["decision_id"] !== receipt.decision_id) bad("decision_id is not the receipt's");
   if ("decision" in m && m["decision"] !== receipt.decision) bad("decision is not the receipt's");
@@ -181,7 +184,7 @@ export function decisionOf(body: unknown, intent: WholeIntent, session: string, 
   if (allowed && Date.now() / 1000 >= receipt.exp) {
     throw new ExpiredReceipt(`the receipt of decision ${receipt.decision_id} has expired`);
   }
-  return new Decision(intent, receipt.decision_id, receipt.decision, reasons as string[], receipt, replayed, allowed, session);
+  return new Decision(intent, receipt.decision_id, receipt.decision, reasons as string[], receipt, replayed, allowed, session, audit);
 }
 
 /** Reads a result of a batch. */

@@ -36,6 +36,13 @@ export function strictJSON(data: string | Uint8Array): unknown {
   return value;
 }
 
+/** Returns the canonical JSON (RFC 8785) of a value that was decoded from JSON. */
+export function canonical(v: unknown): string {
+  if (Array.isArray(v)) return `[${v.map(canonical).join()}]`;
+  const m = membersOf(v);
+  return m ? `{${Object.keys(m).sort().map((n) => `${JSON.stringify(n)}:${canonical(m[n])}`).join()}}` : JSON.stringify(v);
+}
+
 /** Returns the members of an object, or null for any other value. */
 export function membersOf(v: unknown): Record<string, unknown> | null {
   return typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Record<string, unknown>) : null;

@@ -1,8 +1,9 @@
 // Reads and verifies receipts offline, with the public keys that the caller trusts. The format is described
 // in the package storage/receipt of writ.
 
+import { sha256 } from "@noble/hashes/sha2.js"; // the runtime's is a promise, which takes too long for many
 import { WritError } from "./errors.js";
-import { membersOf, strictJSON } from "./json.js";
+import { canonical, membersOf, strictJSON } from "./json.js";
 
 /** A receipt that must not be relied on. */
 export class ReceiptError extends WritError {}
@@ -78,6 +79,53 @@ export function leafOf(r: Receipt): string {
   return JSON.stringify({ decision, decision_id, digest, exp, kid });
 }
 
+/** The highest version of a policy that a receipt is tried with. An answer does not say its version. */
+const maxVersion = 100_000;
+
+/**
+ * Returns the version of the policy under which r is the receipt of an intent, or 0 if it is of another one. intent has
+ * the members as they were sent, with UUIDs in lower case. payload has the members of the payload that the receipt and
+ * the intent lack. known is a version that is tried first.
+ */
+export function versionOf(
+  r: Receipt,
+  intent: Readonly<Record<string, unknown>>,
+  payload: { approval_id: string; audit_digest: string; organization_id: string; reasons: readonly string[] },
+  known = 1,
+): number {
+  const { approval_id, audit_digest, organization_id, reasons } = payload;
+  const head = canonical({
+    ...(approval_id && { approval_id }),
+    ...(audit_digest && { audit_digest }),
+    decision: r.decision,
+    decision_id: r.decision_id,
+    exp: r.exp,
+    intent_digest: digestOf(hash(utf8.encode(canonical(intent)))),
+    intent_id: intent["intent_id"],
+    organization_id,
+    policy_id: intent["policy_id"],
+  }).slice(0, -1);
+  const begun = hash(utf8.encode(`${head},"policy_version":`));
+  const tail = `,"reasons":${canonical(reasons)}}`;
+  for (let tried = 0; tried < maxVersion; tried++) {
+    const version = ((known - 1 + tried) % maxVersion) + 1; // after the last come those below the known one
+    if (digestOf(begun.clone().update(utf8.encode(version + tail))) === r.digest) return version;
+  }
+  return 0;
+}
+
+function digestOf(h: { digest(): Uint8Array }): string {
+  return "sha256:" + hexOf(h.digest());
+}
+
+const hexes = Array.from({ length: 256 }, (_, b) => b.toString(16).padStart(2, "0"));
+
+function hexOf(bytes: Uint8Array): string {
+  let hex = "";
+  for (const b of bytes) hex += hexes[b]!;
+  return hex;
+}
+
 /** A set of trusted public keys, by key id. */
 export class Keys {
   readonly #byId: ReadonlyMap<string, CryptoKey>;
@@ -106,8 +154,8 @@ export class Keys {
     const sig = decode(r.sig, "sig");
     if (sig.length < 137 || (sig.length - 137) % 32 !== 0 || sig[0] !== 1) throw new Malformed("sig has another length or version");
     const view = new DataView(sig.buffer, sig.byteOffset);
-    const leaf = await sha256(new Uint8Array([0]), utf8.encode(leafOf(r)));
-    const root = await rootOf(leaf, view.getUint32(133), view.getUint32(25), sig.subarray(137));
+    const leaf = hash(new Uint8Array([0]), utf8.encode(leafOf(r))).digest();
+    const root = rootOf(leaf, view.getUint32(133), view.getUint32(25), sig.subarray(137));
     const key = this.#byId.get(r.kid);
     if (!key) throw new UnknownKey("no trusted key has the receipt's kid");
     const head = join(utf8.encode("writ/head/v1\n"), sig.subarray(1, 69), root);
@@ -141,7 +189,7 @@ async function addKey(byId: Map<string, CryptoKey>, jwk: Record<string, unknown>
   const raw = typeof x === "string" ? decode(x, "x") : new Uint8Array();
   const y = raw.slice();
   y[31]! &= 0x7f;
-  if (raw.length !== 32 || smallOrder.has([...y].map((b) => b.toString(16).padStart(2, "0")).join(""))) {
+  if (raw.length !== 32 || smallOrder.has(hexOf(y))) {
     throw new Malformed("a public key has another length or small order");
   }
   byId.set(kid, await crypto.subtle.importKey("raw", raw, "Ed25519", false, ["verify"]));
@@ -167,19 +215,21 @@ function join(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
   return out;
 }
 
-async function sha256(...parts: Uint8Array[]): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", join(...parts)));
+function hash(...parts: Uint8Array[]) {
+  const h = sha256.create();
+  for (const p of parts) h.update(p);
+  return h;
 }
 
 /** Folds a leaf's hash with its inclusion proof (RFC 9162, 2.1.3). */
-async function rootOf(node: Uint8Array<ArrayBuffer>, index: number, size: number, proof: Uint8Array) {
+function rootOf(node: Uint8Array, index: number, size: number, proof: Uint8Array) {
   if (index >= size) throw new Malformed("the index is not below the size");
   for (let width = size; width > 1; index = Math.floor(index / 2), width = Math.ceil(width / 2)) {
     const sibling = index % 2 === 1 ? index - 1 : index + 1;
     if (sibling >= width) continue;
-    const hash = proof.subarray(0, 32);
-    if (hash.length === 0) throw new Malformed("the proof is too short");
-    node = sibling < index ? await sha256(new Uint8Array([1]), hash, node) : await sha256(new Uint8Array([1]), node, hash);
+    const pair = proof.subarray(0, 32);
+    if (pair.length === 0) throw new Malformed("the proof is too short");
+    node = hash(new Uint8Array([1]), ...(sibling < index ? [pair, node] : [node, pair])).digest();
     proof = proof.subarray(32);
   }
   if (proof.length > 0) throw new Malformed("the proof is too long");

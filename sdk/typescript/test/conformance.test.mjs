@@ -25,6 +25,31 @@ test("conformance", { concurrency: 8 }, async (t) => {
   }))));
 });
 
+test("bound", { concurrency: 8 }, async (t) => {
+  assert.ok(conformance.bound.length >= 31);
+  const keys = await writ.Keys.parse(conformance.trusted);
+  const intentOf = (i) => ({
+    intentId: i.intent_id, policyId: i.policy_id, agentId: i.agent_id, actionType: i.action_type, resource: i.resource,
+    cost: i.cost && { amountMinor: i.cost.amount_minor, currency: i.cost.currency },
+    metadata: i.metadata, issuedAt: i.issued_at, sessionId: i.session_id,
+  });
+  await Promise.all(conformance.bound.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
+    const client = new writ.Client({ url, apiKey: conformance.api_key, keys, timeout: 50_000 });
+    const held = { approval_id: conformance.approval_id, intent: c.intents[0], reasons: [] };
+    const calls = {
+      require: async () => [await client.require(intentOf(c.intents[0]))],
+      redeem: async () => [await client.redeem(client.resume(JSON.stringify(held)))],
+      evaluate_all: () => client.evaluateAll(c.intents.map(intentOf), { together: true }),
+    };
+    const results = await calls[c.call]().catch((e) => [e]);
+    const outcomes = results.map((r) => (r instanceof writ.Decision ? "allow" : outcomeOf(r)));
+    assert.deepEqual(outcomes, c.want.outcomes, inspect(results));
+    assert.ok(results.every((r) => !(r instanceof writ.Decision) || r.allowed));
+    assert.equal(seen.length, c.want.requests, inspect(seen));
+    assert.ok(!inspect(results, { depth: 9, showHidden: true }).includes(conformance.api_key), "the API key is in the error");
+  }))));
+});
+
 test("statuses", async (t) => {
   await Promise.all(conformance.statuses.map((c) => t.test(c.name, () => scripted(c.answers, async (url, seen) => {
     assert.equal(c.call, "set_organization_status");

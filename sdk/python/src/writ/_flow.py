@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from .decision import Decision, Held, Intent, complete, decision_of, json_of, result_of
 from .errors import AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problem_of
-from .receipt import Expired, Keys, Receipt, ReceiptError
+from .receipt import Expired, Keys, Receipt, ReceiptError, version_of
 
 if TYPE_CHECKING:
     from ._api import Authorization
@@ -124,6 +124,8 @@ class Flows:
         self.settings = settings
         self._trusted = None if settings.keys is None else Keys.parse(settings.keys)
         self._keys: Keys | None = None
+        self._organization = ""
+        self._versions: dict[str, int] = {}  # of policies, as receipts had them
 
     def headers(self, body: bytes | None) -> dict[str, str]:
         """Returns the headers of a request."""
@@ -227,18 +229,43 @@ class Flows:
             decision = decision_of(self.read(answer.body), intent, time.time(), answer.replayed)
         except WritError as e:
             raise type(e)(self.hide(str(e))) from None
-        self._verify_trusted(decision.receipt)
+        yield from self._trust(decision, approval_id)
         return decision
 
-    def _verify_trusted(self, receipt: Receipt) -> None:
+    def _trust(self, decision: Decision, approval_id: str) -> Flow[None]:
+        """Raises unless a trusted key has signed the receipt, and the receipt of an allow is of the intent that was sent."""
         if self._trusted is None:
             return
         try:
-            self._trusted.verify(receipt)
+            self._trusted.verify(decision.receipt)
         except Expired:
             pass  # an expired deny is a deny
         except ReceiptError as e:
             raise AnswerError(f"its receipt does not verify: {e}") from e
+        if not decision.allowed:
+            return
+        intent = decision.intent.signed()
+        payload = {
+            "approval_id": approval_id.lower(),
+            "audit_digest": decision.audit_digest,
+            "organization_id": (yield from self._own_organization()),
+            "reasons": decision.reasons,
+        }
+        policy = intent["policy_id"]
+        version = version_of(decision.receipt, intent, payload, self._versions.get(policy, 1))
+        if not version:
+            raise AnswerError("its receipt is of another intent")
+        self._versions[policy] = version
+
+    def _own_organization(self) -> Flow[str]:
+        """Returns the organization of the client's API key. It asks the server once."""
+        if not self._organization:
+            own = yield from self.json("GET", "/v1/credential", repeats=True)
+            name = own.get("organization_id")
+            if not isinstance(name, str) or not name:
+                raise AnswerError("the credential has no organization")
+            self._organization = name
+        return self._organization
 
     def evaluate_all(self, intents: Sequence[Intent], together: bool) -> Flow[list[Decision | WritError]]:
         whole = [complete(i, self.settings.policy_id, self.settings.agent_id) for i in intents]
@@ -258,8 +285,8 @@ class Flows:
             got = result_of(result, intent, time.time())
             if isinstance(got, Decision):
                 try:
-                    self._verify_trusted(got.receipt)
-                except AnswerError as e:
+                    yield from self._trust(got, "")
+                except WritError as e:
                     got = e
             out.append(got)
         return out

@@ -74,7 +74,8 @@ class Client(_Common):
 
     Settings that are empty are read from WRIT_URL, WRIT_API_KEY, WRIT_POLICY_ID and WRIT_AGENT_ID.
     ``timeout`` bounds a call with all its repetitions, in seconds. ``keys`` is the JWKS of the keys that
-    the caller trusts: with it, an evaluation whose receipt does not verify is an ``AnswerError``.
+    the caller trusts: with it, an evaluation is an ``AnswerError`` if its receipt does not verify, or if the receipt of
+    an allow is not of the very intent that was sent. ``verify`` alone asks the server for its keys.
     """
 
     def __init__(
@@ -285,7 +286,10 @@ class Client(_Common):
             self._http.run(close(events))
 
     def verify(self, receipt: Receipt) -> None:
-        """Verifies a receipt with the server's keys, which are fetched once and for an unknown kid."""
+        """Verifies the signature of a receipt with the server's keys, which are fetched once and for an unknown kid.
+
+        It does not say which intent the receipt is of: ``keys`` of a client does.
+        """
         self._run(self._flows.verify(receipt))
 
 

@@ -63,6 +63,17 @@ class Intent:
         members["issued_at"] = self.issued_at
         return members
 
+    def signed(self) -> dict[str, Any]:
+        """Returns the members that a receipt is of, as the server has them."""
+        members = {
+            **self.to_json(),
+            "intent_id": self.intent_id.lower(),
+            "policy_id": self.policy_id.lower(),
+        }
+        if self.session_id:
+            members["session_id"] = self.session_id.lower()
+        return members
+
 
 def complete(intent: Intent, policy_id: str, agent_id: str) -> Intent:
     """Fills in the members that the caller left out."""
@@ -107,6 +118,7 @@ class Decision:
     reasons: tuple[str, ...]  # a sentence each, behind its code
     receipt: Receipt
     replayed: bool = False  # the intent was decided before
+    audit_digest: str = ""  # the digest of the decision's row of the history, if the server says it
     _allowed: bool = field(default=False, repr=False)
 
     @property
@@ -215,7 +227,16 @@ def decision_of(body: Any, intent: Intent, now: float, replayed: bool = False) -
     allowed = receipt.decision == ALLOW
     if allowed and now >= receipt.exp:
         raise ExpiredReceipt(f"the receipt of decision {receipt.decision_id} has expired")
-    return Decision(intent, receipt.decision_id, receipt.decision, tuple(reasons), receipt, replayed, allowed)
+    return Decision(
+        intent,
+        receipt.decision_id,
+        receipt.decision,
+        tuple(reasons),
+        receipt,
+        replayed,
+        body.get("audit_digest", ""),
+        allowed,
+    )
 
 
 def raise_unless_allowed(decision: Decision, client: Client | AsyncClient) -> Decision:

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -100,6 +101,47 @@ def _check(r: Receipt) -> None:
         raise Malformed("exp is out of range")
     if not 1 <= len(r.kid.encode()) <= 256:
         raise Malformed("kid is empty or too long")
+
+
+def canonical(value: Any) -> str:
+    """Returns the canonical JSON (RFC 8785) of texts, integers, lists and objects."""
+    if isinstance(value, Mapping):
+        names = sorted(value, key=lambda name: str(name).encode("utf-16-be"))
+        return "{" + ",".join(f"{canonical(n)}:{canonical(value[n])}" for n in names) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+#: The highest version of a policy that a receipt is tried with. An answer does not say its version.
+_MAX_VERSION = 100_000
+
+
+def version_of(r: Receipt, intent: Mapping[str, Any], payload: Mapping[str, Any], known: int = 1) -> int:
+    """Returns the version of the policy under which ``r`` is the receipt of an intent, or 0 if it is of another one.
+
+    ``intent`` has the members as they were sent, with UUIDs in lower case. ``payload`` has the members of the
+    payload that the receipt and the intent lack. ``known`` is a version that is tried first.
+    """
+    digest = "sha256:" + hashlib.sha256(canonical(intent).encode()).hexdigest()
+    whole = {
+        **{name: value for name, value in payload.items() if value},
+        "decision": r.decision,
+        "decision_id": r.decision_id,
+        "exp": r.exp,
+        "intent_digest": digest,
+        "intent_id": intent["intent_id"],
+        "policy_id": intent["policy_id"],
+    }
+    reasons = canonical(whole.pop("reasons", ()))
+    head = hashlib.sha256(f'{canonical(whole)[:-1]},"policy_version":'.encode())
+    tail = f',"reasons":{reasons}}}'.encode()
+    for version in chain(range(known, _MAX_VERSION + 1), range(1, known)):
+        tried = head.copy()
+        tried.update(str(version).encode() + tail)
+        if r.digest == "sha256:" + tried.hexdigest():
+            return version
+    return 0
 
 
 class Keys:
