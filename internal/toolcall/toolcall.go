@@ -272,5 +272,14 @@ func (c Call) IntentID() string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(c.Session+"\n"+c.ID)).String()
 }
 
+// Following returns the id of the intent at a place of a call of several intents, of which the first has the id
+// first. A call that comes again has the same ids.
+func Following(first string, place int) string {
+	if place == 0 {
+		return first
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s/%d", first, place)).String()
+}
+
 // Failed reports whether a call that was made has failed, as far as the harness says it.
 func (c Call) Failed() bool { return strings.HasSuffix(c.Event, "UseFailure") }

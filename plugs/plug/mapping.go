@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 
 	"writ.example/writ/internal/toolcall"
@@ -100,20 +99,14 @@ func (m Mapping) Intents(call toolcall.Call, in writ.Intent) ([]writ.Intent, err
 	for i, resource := range resources {
 		intents[i] = in
 		intents[i].Resource = resource
-		if i > 0 && in.IntentID != "" {
-			intents[i].IntentID = following(in.IntentID, i)
+		if in.IntentID != "" {
+			intents[i].IntentID = toolcall.Following(in.IntentID, i)
 		}
 	}
 	if to.Cost != nil {
 		intents[0].Cost, err = to.cost(call)
 	}
 	return intents, err
-}
-
-// following returns the id of the intent at a place of a batch whose first intent has the id first. A call that
-// comes again has the same intents.
-func following(first string, place int) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s/%d", first, place)).String()
 }
 
 // maxResources is how many intents a batch may have.
