@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,5 +170,71 @@ func TestKept_IsWhatTheRowsSay(t *testing.T) {
 				p.check(counters[p.random.IntN(len(counters)):])
 			}
 		})
+	}
+}
+
+// TestKept_LimitOfTwentyAllowsTwenty checks that 200 racers are allowed 20 times, while commits are followed, memory
+// is too small and settlements fail to free a place. After a crash none is allowed.
+func TestKept_LimitOfTwentyAllowsTwenty(t *testing.T) {
+	p := &keeping{
+		T: t, random: rand.New(rand.NewPCG(1, 5)), disk: vfs.NewCrashableMem(), writer: storagetest.NewWriter(),
+		scrub: taggerOf(t, "n"), at: noon.Add(24 * time.Hour), // the writer begins then
+	}
+	p.open()
+	c := counter(t, byAgent)
+	var allowed atomic.Int64
+	try := func() {
+		for {
+			in := email("a")
+			r, err := p.k.Read(t.Context(), "org", []*condition.Counter{c}, &engine.Input{Intent: in}, p.at)
+			if err != nil || r.Counts()[0].N > 20 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !reserve(t, r) {
+				continue
+			}
+			row := p.writer.Record("org", func(row *storage.Record) {
+				row.IntentID, row.ActionType, row.AgentID = in.IntentID, in.ActionType, in.AgentID
+				row.Decision = engine.Allow
+			})
+			if _, err := p.writer.Commit(t.Context(), p.store, row); err != nil {
+				t.Error(err)
+			}
+			r.Commit()
+			allowed.Add(1)
+			s := storage.Settlement{Outcome: "failed", RecordedAt: p.at}
+			settling, err := p.k.Settling(t.Context(), []*condition.Counter{c}, "org", row.DecisionID, s, p.at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			settling.End(t.Context(), false)
+			return
+		}
+	}
+	var racers sync.WaitGroup
+	for i := range 200 {
+		racers.Go(func() {
+			try()
+			switch i % 20 {
+			case 0:
+				must.Do(t, p.k.keeper.follow(t.Context()))
+			case 1:
+				p.k.leases.Lock()
+				p.k.max = 0
+				p.k.sweep(p.at)
+				p.k.max = maxWindows
+				p.k.leases.Unlock()
+			}
+		})
+	}
+	racers.Wait()
+	p.restart(true)
+	defer func() { must.Do(t, p.store.Close()) }()
+	if try(); allowed.Load() != 20 {
+		t.Errorf("%d were allowed, want 20", allowed.Load())
 	}
 }
