@@ -24,7 +24,7 @@ func (n *node) wire(
 	}
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Writer: writer, Log: n.log,
-		Metrics: n.registry,
+		Metrics: n.registry, LeastRest: c.AuditAck.rest(),
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}

@@ -25,6 +25,14 @@ func (m ackMode) behind() int {
 	return 0
 }
 
+// rest returns the least pause of the ledger after a commit of several callers.
+func (m ackMode) rest() time.Duration {
+	if m == "queued" {
+		return queuedRest
+	}
+	return 0
+}
+
 // defaultServe returns the command with the default of every flag. It ignores the environment.
 func defaultServe() (*serveCmd, error) {
 	c := &serveCmd{}

@@ -38,7 +38,8 @@ const commitRest = time.Millisecond
 // run commits the waiters of q until q is closed and empty. After ctx ends it refuses
 // them.
 //
-// After a commit of several waiters it pauses for as long as the commit took. Requests
+// After a commit of several waiters it pauses for as long as the commit took, and at least
+// for the least rest of its Config. Requests
 // that arrive during the pause share a signature, a write and a wait for the disk. At
 // half of the highest load this saves up to a quarter of the CPU time of a request. After
 // a commit of one waiter it does not pause.
@@ -57,7 +58,7 @@ func (c *committer) run(ctx context.Context, q *queue) {
 			rest = rest[n:]
 		}
 		if len(batch) > 1 {
-			time.Sleep(min(time.Since(began), commitRest))
+			time.Sleep(min(max(time.Since(began), c.cfg.LeastRest), commitRest))
 		}
 		clear(batch)
 	}

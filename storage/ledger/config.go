@@ -85,6 +85,10 @@ type Config struct {
 	// QueueLimit is the number of commits that may wait for the next batch. Further
 	// commits are refused with ErrOverloaded. Zero is DefaultQueueLimit.
 	QueueLimit int
+	// LeastRest is the shortest pause after a commit of several callers: see [committer.run]. It is for
+	// a store that answers before its disk does. Its commits take so little time that a pause as long
+	// would gather few callers.
+	LeastRest time.Duration
 
 	signer *atomic.Pointer[receipt.Signer] // the current signer
 }

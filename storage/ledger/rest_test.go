@@ -29,27 +29,31 @@ func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 
 // TestCommitter_RestsAfterACommitOfSeveral checks the pause after a commit of several callers. The
 // pause is as long as the commit. Callers that arrive during the commit or the pause share the next
-// commit. After the commit of a single caller there is no pause.
+// commit. After the commit of a single caller there is no pause. A least rest makes a shorter pause longer.
 func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		takes    time.Duration
+		least    time.Duration // the least rest
 		arrivals []time.Duration
 		want     []string
 	}{
-		{"alone", 400 * time.Microsecond, []time.Duration{0, 500 * time.Microsecond, time.Millisecond},
+		{"alone", 400 * time.Microsecond, 0, []time.Duration{0, 500 * time.Microsecond, time.Millisecond},
 			[]string{"1 at 0s", "1 at 500µs", "1 at 1ms"}},
-		{"several", 400 * time.Microsecond, []time.Duration{
+		{"several", 400 * time.Microsecond, 0, []time.Duration{
 			0, 100 * time.Microsecond, 200 * time.Microsecond, 900 * time.Microsecond, 1100 * time.Microsecond, 1300 * time.Microsecond,
 		}, []string{"1 at 0s", "2 at 400µs", "2 at 1.2ms", "1 at 2ms"}},
-		{"a slow store", 20 * time.Millisecond, []time.Duration{
+		{"a slow store", 20 * time.Millisecond, 0, []time.Duration{
 			0, time.Millisecond, 2 * time.Millisecond, 40200 * time.Microsecond, 40800 * time.Microsecond,
 		}, []string{"1 at 0s", "2 at 20ms", "2 at 41ms"}},
+		{"a least rest", 50 * time.Microsecond, 500 * time.Microsecond, []time.Duration{
+			0, 10 * time.Microsecond, 20 * time.Microsecond, 200 * time.Microsecond, 400 * time.Microsecond, 900 * time.Microsecond,
+		}, []string{"1 at 0s", "2 at 50µs", "2 at 600µs", "1 at 1.15ms"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &timed{fake: newFake(), takes: tt.takes, began: time.Now()}
-				l := open(t, store)
+				l := open(t, store, func(c *Config) { c.LeastRest = tt.least })
 				for n, at := range tt.arrivals {
 					go func() {
 						time.Sleep(at)
