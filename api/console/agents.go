@@ -34,6 +34,9 @@ func (v *visit) agents() error {
 	return v.show("agents", "Agents", "Agents", body)
 }
 
+// maxName is the number of bytes of the longest name that the list offers to register: its address has the name, too.
+const maxName = 256
+
 // unregistered returns the names under which unregistered agents asked in 24 hours, as far as the credential may see.
 func (v *visit) unregistered() ([]string, error) {
 	counts, err := v.counts("agent_id", "1h", 24*time.Hour)
@@ -51,8 +54,8 @@ func (v *visit) unregistered() ([]string, error) {
 	for _, a := range registered {
 		delete(asked, engine.FoldID(cmp.Or(a.ExternalID, a.ID)))
 	}
-	// A name that was scrubbed is not the agent's.
-	maps.DeleteFunc(asked, func(name string, _ int64) bool { return strings.HasPrefix(name, "[") })
+	// A name that was scrubbed is not the agent's, and one that is no id cannot be registered.
+	maps.DeleteFunc(asked, func(name string, _ int64) bool { return strings.HasPrefix(name, "[") || len(name) > maxName })
 	return slices.Sorted(maps.Keys(asked)), nil
 }
 

@@ -337,7 +337,10 @@ func TestConsole_WithoutScripts(t *testing.T) {
 	}
 	press(`.halts`, `button[value=stopped]`)
 	press(`button[value=stopped]`, `button[value=active]`)
-	press(`button[value=active]`, `button[value=stopped]`)
+	press(`button[value=active]`, `main .note[role=status]`)
+	if got := ask(t, tab, chromedp.TextContent(chromedp.CSS(`main [role=status]`))); got != "Resumed: in force on every replica." {
+		t.Errorf("after Resume the page says %q", got)
+	}
 	for _, complaint := range w.take() {
 		t.Error(complaint)
 	}
