@@ -1,11 +1,13 @@
 package hook
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,10 +49,10 @@ const (
 
 // result is what a call returned.
 type result struct {
-	Tool   string            `json:"tool"`
-	Place  string            `json:"place,omitempty"`
-	CWD    string            `json:"cwd,omitempty"`
-	Values []json.RawMessage `json:"values"`
+	Tool   string `json:"tool"`
+	Place  string `json:"place,omitempty"`
+	CWD    string `json:"cwd,omitempty"`
+	Values []any  `json:"values"`
 }
 
 // files returns the names of the session's files of a kind, the oldest first, and how many bytes they have.
@@ -122,7 +124,7 @@ func (s session) addResult(r result, now time.Time) error {
 
 // provenance returns the words and results of the session, and whether some were dropped.
 func (s session) provenance(records *plug.Sources) (*writ.Provenance, bool, error) {
-	p := records.Provenance()
+	p, words := records.Provenance(), new(writ.Provenance)
 	names, _, err := s.files(wordsFile, resultFile)
 	if err != nil {
 		return nil, false, err
@@ -139,13 +141,17 @@ func (s session) provenance(records *plug.Sources) (*writ.Provenance, bool, erro
 			return nil, false, fmt.Errorf("--state: %w", err)
 		case strings.HasSuffix(name, wordsFile):
 			p.User(string(data))
+			words.User(string(data))
 			continue
 		}
 		var r result
-		if err := json.Unmarshal(data, &r); err != nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		err = d.Decode(&r)
+		if _, end := d.Token(); err != nil || !errors.Is(end, io.EOF) {
 			return nil, false, fmt.Errorf("--state: %s is damaged: remove it", s.st.Path(name))
 		}
-		place, err := r.namedPlace(p)
+		place, err := r.namedPlace(words)
 		if err != nil {
 			return nil, false, err
 		}
@@ -158,14 +164,14 @@ func (s session) provenance(records *plug.Sources) (*writ.Provenance, bool, erro
 	return p, lost, nil
 }
 
-// namedPlace returns the place of a result as the user says it: from the working directory, or in full.
-func (r result) namedPlace(p *writ.Provenance) (string, error) {
+// namedPlace returns the place of a result as the user's words say it: from the working directory, or in full.
+func (r result) namedPlace(words *writ.Provenance) (string, error) {
 	from, err := filepath.Rel(r.CWD, r.Place)
 	inside := r.CWD != "" && r.Place != "" && err == nil && filepath.IsLocal(from)
 	if !inside {
 		return r.Place, nil
 	}
-	facts, err := p.Facts(map[string]any{"": from})
+	facts, err := words.Facts(map[string]any{"": from})
 	if facts[writ.SourceFact] == string(writ.SourceUser) {
 		return from, err
 	}
@@ -194,7 +200,7 @@ func (h *Hook) keep(data []byte) (answer, error) {
 		r.Place = plug.Place(*said.Call, intents)
 	}
 	for _, v := range said.Results {
-		r.Values = append(r.Values, json.RawMessage(v))
+		r.Values = append(r.Values, json.RawMessage(v)) // Marshal writes it as it is
 	}
 	if len(r.Values) == 0 {
 		return answer{out: "{}\n"}, nil

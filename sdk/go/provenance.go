@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -195,11 +196,16 @@ func (p *Provenance) source(value string) Source {
 
 func anywhere(*passage) bool { return true }
 
-// index finds where values stand in texts, which are folded.
+// index finds where values stand in texts, which are folded. The first texts are indexed. The others are searched,
+// until they were searched often: a program that asks once is done before they could be indexed.
 type index struct {
-	texts []*passage
-	spots map[string][]spot // by run, in the order of the texts
+	texts    []*passage
+	indexed  int
+	searched int               // how often, since texts were indexed
+	spots    map[string][]spot // by run, in the order of the texts
 }
+
+const often = 32
 
 // spot is where a run begins.
 type spot struct {
@@ -221,19 +227,28 @@ func indexed(text string) func(yield func(int, string) bool) {
 	}
 }
 
-func (x *index) add(t *passage) {
+func (x *index) add(t *passage) { x.texts = append(x.texts, t) }
+
+// grow indexes the texts that are not indexed yet.
+func (x *index) grow() {
 	if x.spots == nil {
 		x.spots = make(map[string][]spot)
 	}
-	x.texts = append(x.texts, t)
-	for at, run := range indexed(t.folded) {
-		x.spots[run] = append(x.spots[run], spot{t, at})
+	for _, t := range x.texts[x.indexed:] {
+		for at, run := range indexed(t.folded) {
+			x.spots[run] = append(x.spots[run], spot{t, at})
+		}
 	}
+	x.indexed, x.searched = len(x.texts), 0
 }
 
 // dropOldest takes back the text that was added first.
 func (x *index) dropOldest(t *passage) {
 	x.texts = x.texts[1:]
+	if x.indexed == 0 {
+		return
+	}
+	x.indexed--
 	for _, run := range indexed(t.folded) {
 		if x.spots[run] = x.spots[run][1:]; len(x.spots[run]) == 0 {
 			delete(x.spots, run)
@@ -243,6 +258,13 @@ func (x *index) dropOldest(t *passage) {
 
 // stands reports whether a folded value stands in one of the texts. It looks where the rarest run of the value is.
 func (x *index) stands(value string, in func(*passage) bool) bool {
+	if x.searched++; x.searched > often && x.indexed < len(x.texts) {
+		x.grow()
+	}
+	has := func(t *passage) bool { return in(t) && holds(t.folded, value) }
+	if slices.ContainsFunc(x.texts[x.indexed:], has) {
+		return true
+	}
 	var rarest []spot
 	offset := -1
 	for at, run := range runsOf(value) {
@@ -251,17 +273,21 @@ func (x *index) stands(value string, in func(*passage) bool) bool {
 		}
 	}
 	if offset < 0 {
-		return slices.ContainsFunc(x.texts, func(t *passage) bool { return in(t) && holds(t.folded, value) })
+		return slices.ContainsFunc(x.texts[:x.indexed], has)
 	}
 	return slices.ContainsFunc(rarest, func(s spot) bool {
 		return in(s.text) && standsAt(s.text.folded, s.at-offset, value)
 	})
 }
 
-// holds reports whether a value without runs stands in text.
+// holds reports whether a value stands in text.
 func holds(text, value string) bool {
-	for at := range text {
-		if standsAt(text, at, value) {
+	for at := 0; value != ""; at++ {
+		next := strings.Index(text[at:], value)
+		if next < 0 {
+			break
+		}
+		if at += next; standsAt(text, at, value) {
 			return true
 		}
 	}
@@ -292,8 +318,19 @@ func ends(rest string) bool {
 
 // joins reports whether a character could belong to a value beside it.
 func joins(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Cf) || strings.ContainsRune("._-@/+%:~#?=&", r)
+	if r < utf8.RuneSelf {
+		return joining[r]
+	}
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Cf)
 }
+
+// joining has the characters of ASCII that join.
+var joining = func() (all [utf8.RuneSelf]bool) {
+	for r := range all {
+		all[r] = unicode.IsLetter(rune(r)) || unicode.IsDigit(rune(r)) || strings.ContainsRune("._-@/+%:~#?=&", rune(r))
+	}
+	return all
+}()
 
 // runsOf yields the longest parts of a text whose characters all join, and where each begins.
 func runsOf(text string) func(yield func(int, string) bool) {
@@ -318,12 +355,24 @@ func runsOf(text string) func(yield func(int, string) bool) {
 
 // fold returns a text in lower case, character by character. İ stays, because it would become an i.
 func fold(text string) string {
+	if isASCII(text) {
+		return strings.ToLower(text)
+	}
 	return strings.Map(func(r rune) rune {
 		if r == 'İ' {
 			return r
 		}
 		return unicode.ToLower(r)
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // isDigits reports whether a value is a number, an amount, a date or the like, which stand in many texts by chance.
@@ -385,12 +434,34 @@ func plainJSON(value any) (any, error) {
 		return v, nil
 	case json.RawMessage:
 		return decodeJSON(v)
+	case map[string]any, []any:
+		if isPlain(v) {
+			return v, nil
+		}
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
 	return decodeJSON(text)
+}
+
+// isPlain reports whether a value is as decodeJSON returns it.
+func isPlain(value any) bool {
+	switch v := value.(type) {
+	case nil, string, bool, json.Number:
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(element any) bool { return !isPlain(element) })
+	case map[string]any:
+		for _, member := range v {
+			if !isPlain(member) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // decodeJSON decodes an object, an array or another value, with numbers as they are written.
@@ -417,9 +488,12 @@ func eachLeaf(v any, f func(leaf string)) {
 		for _, element := range v {
 			eachLeaf(element, f)
 		}
-	case nil:
-	default:
-		f(fmt.Sprint(v))
+	case string:
+		f(v)
+	case json.Number:
+		f(v.String())
+	case bool:
+		f(strconv.FormatBool(v))
 	}
 }
 

@@ -76,7 +76,7 @@ func naive(text, value string) bool {
 	return false
 }
 
-// FuzzProvenance_Stands compares the index with a search character by character.
+// FuzzProvenance_Stands compares the search and the index with a search character by character.
 func FuzzProvenance_Stands(f *testing.F) {
 	for _, c := range provenanceCases(f) {
 		for _, s := range c.Session {
@@ -93,8 +93,11 @@ func FuzzProvenance_Stands(f *testing.F) {
 		}
 		var p Provenance
 		p.User(text)
-		if got, want := p.words.stands(fold(value), anywhere), naive(text, value); got != want {
-			t.Errorf("%q stands in %q: %t, want %t", value, text, got, want)
+		for _, way := range []string{"searched", "indexed"} {
+			if got, want := p.words.stands(fold(value), anywhere), naive(text, value); got != want {
+				t.Errorf("%s: %q stands in %q: %t, want %t", way, value, text, got, want)
+			}
+			p.words.grow()
 		}
 		if _, err := p.Facts(map[string]any{"v": value}); err != nil {
 			t.Error(err)
@@ -118,8 +121,9 @@ func TestProvenance_Stands(t *testing.T) {
 		words, value := text(12), text(4)
 		p.User(words)
 		got := p.words.stands(fold(value), anywhere)
-		if got != naive(words, value) {
-			t.Fatalf("%q stands in %q: %t, want %t", value, words, got, !got)
+		p.words.grow()
+		if indexed := p.words.stands(fold(value), anywhere); got != naive(words, value) || indexed != got {
+			t.Fatalf("%q stands in %q: %t, indexed %t, want %t", value, words, got, indexed, naive(words, value))
 		}
 		if got {
 			stood++
@@ -137,7 +141,11 @@ func TestProvenance_DropsTheOldestResults(t *testing.T) {
 	must(t, p.Result("read", "first-value", ""))
 	filler := strings.Repeat("x ", maxResults/8)
 	for range 4 {
+		p.texts.grow()
 		must(t, p.Result("read", filler, ""))
+	}
+	if p.texts.indexed != len(p.texts.texts)-1 {
+		t.Errorf("%d of %d texts are indexed, want all but the last", p.texts.indexed, len(p.texts.texts))
 	}
 	must(t, p.Result("contacts", []string{"bob@ours.example"}, ""))
 	got, err := p.Facts(map[string]any{
@@ -153,6 +161,22 @@ func TestProvenance_DropsTheOldestResults(t *testing.T) {
 	// What was dropped left nothing behind.
 	if len(p.texts.spots) > 10 || p.kept > maxResults {
 		t.Errorf("%d runs of texts and %d bytes are kept", len(p.texts.spots), p.kept)
+	}
+}
+
+// TestProvenance_Indexes holds that texts which are searched often are indexed, and say the same.
+func TestProvenance_Indexes(t *testing.T) {
+	var p Provenance
+	must(t, p.Result("read", "to eve@evil.test, and b", ""))
+	for range often {
+		for value, want := range map[string]string{"eve@evil.test": "text", "evil.test": "model", ", ": "model"} {
+			if got, err := p.Facts(map[string]any{"v": []string{value}}); err != nil || got["fact.source.v"] != want {
+				t.Fatalf("Facts of %q = %v, %v, want %s", value, got, err, want)
+			}
+		}
+	}
+	if p.texts.indexed != 1 {
+		t.Error("the text is not indexed")
 	}
 }
 
