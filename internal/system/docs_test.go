@@ -2,11 +2,13 @@ package system
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +60,7 @@ func TestDocs_EveryCommandRuns(t *testing.T) {
 		}
 		if len(session) > 0 {
 			run += len(session)
-			t.Run(filepath.Base(name), func(t *testing.T) { runSession(t, session) })
+			t.Run(filepath.Base(name), func(t *testing.T) { runSession(t, filepath.Base(name), session) })
 		}
 	}
 	t.Logf("%d blocks of commands run, %d not", run, skipped)
@@ -76,7 +78,7 @@ var (
 	// closed matches text in which a quote opens nothing.
 	closed = regexp.MustCompile(`\\"|'[^']*'`)
 	// loose matches a command outside of a fence, where no test would run it.
-	loose = regexp.MustCompile(`^(    |\t)(\$ |bin/writ |curl |make |writ )`)
+	loose = regexp.MustCompile("^((    |\t)(\\$ |bin/writ |curl |make |writ )| +```(sh|console)$)")
 )
 
 func blocksOf(t *testing.T, name string) []block {
@@ -92,7 +94,7 @@ func blocksOf(t *testing.T, name string) []block {
 				for i++; i < len(lines) && lines[i] != "```"; i++ {
 				}
 			} else if loose.MatchString(lines[i]) {
-				t.Errorf("%s:%d: a command outside of a fenced block, which no test runs: %s", name, i+1, lines[i])
+				t.Errorf("%s:%d: a command outside of a fenced block, or in one that is indented, which no test runs: %s", name, i+1, lines[i])
 			}
 			continue
 		}
@@ -136,15 +138,19 @@ func commandsOf(kind string, body []string) []shown {
 }
 
 // runSession runs the blocks of a page in one shell. The shell's directory is like a clone after
-// make: it has bin/writ and examples/.
-func runSession(t *testing.T, session []block) {
+// make: it has bin/writ and examples/. A page that says systemctl starts and stops the server itself.
+func runSession(t *testing.T, page string, session []block) {
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("SKIPPED: there is no %s to run what the page shows", program)
 		}
 	}
 	dir := t.TempDir()
-	writ, err := released()
+	binary := released
+	if page == "retention.md" {
+		binary = faulty // days pass in it
+	}
+	writ, err := binary()
 	must(t, err)
 	examples, err := filepath.Abs("../../examples")
 	must(t, err)
@@ -152,19 +158,32 @@ func runSession(t *testing.T, session []block) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
 		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
-	p := start(t, datadir.Dir(filepath.Join(dir, "data")), "--demo")
 	script := new(bytes.Buffer)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-s")
+	cmd.WaitDelay = patience
+	cmd.Dir, cmd.Stdin = dir, script
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
+	var api, admin string
+	if own := slices.ContainsFunc(session, block.stopsTheServer); own {
+		api, admin = freeAddr(t), freeAddr(t)
+		service(t, cmd, page, api, admin)
+		script.WriteString("systemctl start writ || exit 1; trap 'systemctl stop writ' EXIT\n")
+	} else {
+		p := start(t, datadir.Dir(filepath.Join(dir, "data")), "--demo")
+		defer p.stop(t)
+		api, admin = hostOf(p.url), hostOf(p.admin)
+	}
+	addresses := strings.NewReplacer("localhost:3820", api, "localhost:3821", admin)
 	var all []shown
 	for _, b := range session {
 		for _, c := range b.commands {
-			command := strings.ReplaceAll(c.command, "localhost:3820", strings.TrimPrefix(p.url, "http://"))
+			command := addresses.Replace(c.command)
 			fmt.Fprintf(script, "{ %s\n} >out.%d 2>&1 || echo \"exit code $?\" >>out.%d\n", command, len(all), len(all))
 			all = append(all, c)
 		}
 	}
-	cmd := exec.Command("bash", "-s")
-	cmd.Dir, cmd.Stdin = dir, script
-	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("the shell = %v\n%s", err, out)
 	}
@@ -173,7 +192,56 @@ func runSession(t *testing.T, session []block) {
 		must(t, err)
 		c.compare(t, string(out))
 	}
-	p.stop(t)
+}
+
+// stopsTheServer reports whether a block starts, stops or restarts the server.
+func (b block) stopsTheServer() bool {
+	return slices.ContainsFunc(b.commands, func(c shown) bool { return strings.Contains(c.command, "systemctl ") })
+}
+
+// systemctl starts and stops the server of a page, as systemd does. A supervising shell waits for the server, because
+// one that ended stays until somebody waits for it. On the page of retention eleven days pass while the server is
+// stopped.
+const systemctl = `#!/bin/bash
+set -eu
+if [[ $1 = stop || $1 = restart ]]; then
+    kill "$(cat writ.pid)"
+    until [ -e writ.ended ]; do sleep 0.05; done
+fi
+if [[ $1 = start || $1 = restart ]]; then
+    if [ -e writ.ended ] && [ "$PAGE" = retention.md ]; then export CLOCK_AHEAD=264h; fi
+    demo=--demo; [ ! -e writ.ended ] || demo=
+    rm -f writ.ended; : >writ.log
+    (
+        bin/writ serve --data data --addr "$ADDR" --admin-addr "$ADMIN" $demo $( [ ! -e plans.json ] || echo --plans plans.json ) &
+        echo $! >writ.pid; wait $! || :; : >writ.ended
+    ) </dev/null >writ.log 2>&1 &
+    until grep -q "writ serves on" writ.log; do
+        [ ! -e writ.ended ] || { cat writ.log; exit 1; }
+        sleep 0.05
+    done
+fi
+`
+
+// service gives the shell of a page a systemctl. The data directory of the page about full disks is a small file system.
+func service(t *testing.T, cmd *exec.Cmd, page, api, admin string) {
+	t.Helper()
+	bin := filepath.Join(cmd.Dir, "bin")
+	must(t, os.WriteFile(filepath.Join(bin, "systemctl"), []byte(systemctl), 0o700)) //nolint:gosec // it is run
+	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "ADDR="+api, "ADMIN="+admin, "PAGE="+page)
+	if page != "disk-full.md" {
+		return
+	}
+	data := filepath.Join(cmd.Dir, "data")
+	must(t, os.Mkdir(data, 0o700))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=384m,mode=0700", "tmpfs", data).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", "-l", data).CombinedOutput(); err != nil {
+			t.Errorf("umount = %v %s", err, out)
+		}
+	})
 }
 
 // compare reports the places where the output differs from the shown output.
