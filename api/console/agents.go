@@ -55,7 +55,9 @@ func (v *visit) unregistered() ([]string, error) {
 		delete(asked, engine.FoldID(cmp.Or(a.ExternalID, a.ID)))
 	}
 	// A name that was scrubbed is not the agent's, and one that is no id cannot be registered.
-	maps.DeleteFunc(asked, func(name string, _ int64) bool { return strings.HasPrefix(name, "[") || len(name) > maxName })
+	maps.DeleteFunc(asked, func(name string, _ int64) bool {
+		return strings.HasPrefix(name, "[") || len(name) > maxName
+	})
 	return slices.Sorted(maps.Keys(asked)), nil
 }
 
