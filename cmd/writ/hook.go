@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -126,6 +127,7 @@ var errBlocked = errors.New("blocked")
 func (c *hookRunCmd) Run(ctx context.Context, s streams, k *kong.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, deadly...)
 	defer stop()
+	debug.SetGCPercent(400) // the process lives for one call
 	if code := c.hook(k.Selected().Name).Run(ctx, c.use(), s.in, s.out, s.err); code != exitOK {
 		return errBlocked
 	}

@@ -169,7 +169,7 @@ func TestProvenance_Indexes(t *testing.T) {
 	var p Provenance
 	must(t, p.Result("read", "to eve@evil.test, and b", ""))
 	for range often {
-		for value, want := range map[string]string{"eve@evil.test": "text", "evil.test": "model", ", ": "model"} {
+		for value, want := range map[string]string{"eve@evil.test": "text", "evil.test": "model", ",": "model"} {
 			if got, err := p.Facts(map[string]any{"v": []string{value}}); err != nil || got["fact.source.v"] != want {
 				t.Fatalf("Facts of %q = %v, %v, want %s", value, got, err, want)
 			}
