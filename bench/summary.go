@@ -19,8 +19,9 @@ type Row struct {
 	// time for an intent in µs, or 0 if it is not known. Refused is the answers with 503, and
 	// Unsent the arrivals that were given up, each per second.
 	Rate, Processor, Refused, Unsent float64
-	// RateRatio and ProcessorRatio divide this row's medians by the medians of the first
-	// subject under the same load. They are 0 if one of the two medians is missing.
+	// RateRatio and ProcessorRatio divide this row's figures by those of the first subject under
+	// the same load in the same round, and are the medians over the rounds. They are 0 if a round
+	// lacks a figure.
 	RateRatio, ProcessorRatio float64
 	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of a
 	// round, measured from the schedule.
@@ -102,18 +103,27 @@ func (d *Data) Summarize() *Summary {
 	}
 	for _, row := range s.Rows {
 		if first := s.find(d.Runs[0].Subject, row.Load); first != nil {
-			row.RateRatio = ratio(row.Rate, first.Rate)
-			row.ProcessorRatio = ratio(row.Processor, first.Processor)
+			row.RateRatio = paired(row.rates, first.rates)
+			row.ProcessorRatio = paired(row.processors, first.processors)
 		}
 	}
 	return s
 }
 
-func ratio(a, b float64) float64 {
-	if b == 0 {
+// paired returns the median of the ratios of two series whose rounds are the same. What disturbs a
+// round disturbs both.
+func paired(of, by []float64) float64 {
+	if len(of) != len(by) {
 		return 0
 	}
-	return a / b
+	ratios := make([]float64, len(of))
+	for i := range of {
+		if by[i] == 0 {
+			return 0
+		}
+		ratios[i] = of[i] / by[i]
+	}
+	return median(ratios)
 }
 
 // find returns the row of a subject under a load, or nil.

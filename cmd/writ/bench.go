@@ -74,6 +74,8 @@ type benchRunCmd struct {
 	MaxOther  float64       `default:"0.1" placeholder:"N" help:"Processors that others may use while a round is measured; 0 for any number."`
 	Pin       string        `default:"auto" placeholder:"SERVER:DRIVER" help:"Processors of the servers that are started and of the driver, such as 0:1 or 0-1:2,3; auto is 0:1 where there are two, off is none."`
 	Out       string        `placeholder:"NAME" help:"Write NAME.jsonl and NAME.html. Default: writ-bench- and the time."`
+
+	FailIf []bench.Threshold `sep:"none" placeholder:"FIGURE>LIMIT" help:"Exit with 99 if the first server exceeds this, such as p99>10ms, or stays below it, such as rate<5000. It can be repeated."`
 }
 
 func (c *benchRunCmd) Help() string {
@@ -88,6 +90,11 @@ the schedule. The first server is asked once more: how much the two differ is th
 (A/A). A round during which others used the machine is dropped and made again, three
 times as many at most.
 
+--fail-if judges p50, p90, p99, p99.9 and max (from the schedule), processor (of an intent),
+rate, refused (503) and unsent (a second) of the first server under each load, but the rate
+not where the load is a share. The exit code is 99 if one is exceeded, and 3 if others used
+the machine in every round, so that nothing can be said.
+
 A server at URL keeps what it is given: policies 7b0c2f6e-…, rules, a key a run, and the
 decisions, which are metered. Use an organization of its own.
 
@@ -95,6 +102,7 @@ decisions, which are metered. Use an organization of its own.
   writ bench --vary orgs=1000 --vary history=1000000
   WRIT_API_KEY=... writ bench http://localhost:3820 --admin http://localhost:3821
   writ bench --load closed,70%,100%,200%,300% --open-conns 1024 --patience 100ms
+  writ bench --load 1000 --rules 50 --fail-if 'p99>10ms' --fail-if 'refused>0'
 
 Peers are found in PATH, or fetched at a known version: OPA by go install, Cerbos by npm.
 One that cannot be had is skipped, which the report says.`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"writ.example/writ/bench"
@@ -38,13 +39,33 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	fmt.Fprintln(s.out)
-	if err := d.Summarize().Print(s.out); err != nil {
+	summary := d.Summarize()
+	if err := summary.Print(s.out); err != nil {
 		return err
 	}
 	if err := writeReport(d, name+".html"); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s.jsonl has the raw data, %s.html the report\n", name, name)
+	return c.judge(summary)
+}
+
+// The exit codes of --fail-if.
+const (
+	exitExceeded  = 99
+	exitDisturbed = 3
+)
+
+// judge returns an error if the summary does not keep a threshold of --fail-if.
+func (c *benchRunCmd) judge(summary *bench.Summary) error {
+	switch exceeded := summary.Exceeded(c.FailIf); {
+	case len(c.FailIf) == 0:
+		return nil
+	case summary.OnlyDropped:
+		return &codeError{exitDisturbed, errors.New("--fail-if: others used the machine in every round")}
+	case len(exceeded) > 0:
+		return &codeError{exitExceeded, errors.New("--fail-if: " + strings.Join(exceeded, "; "))}
+	}
 	return nil
 }
 

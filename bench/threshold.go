@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Threshold is what a figure of the first subject must not exceed or fall below, under every load.
+type Threshold struct {
+	figure string
+	below  bool
+	limit  float64
+	text   string
+}
+
+// figures are what thresholds are about, in the units of their limits: seconds or numbers.
+var figures = map[string]func(*Row) float64{
+	"p50":       latency(.5),
+	"p90":       latency(.9),
+	"p99":       latency(.99),
+	"p99.9":     latency(.999),
+	"max":       latency(1),
+	"processor": func(r *Row) float64 { return r.Processor / 1e6 },
+	"rate":      func(r *Row) float64 { return r.Rate },
+	"refused":   func(r *Row) float64 { return r.Refused },
+	"unsent":    func(r *Row) float64 { return r.Unsent },
+}
+
+// counted are the figures that are numbers a second. The others are times.
+var counted = map[string]bool{"rate": true, "refused": true, "unsent": true}
+
+func latency(q float64) func(*Row) float64 {
+	return func(r *Row) float64 { return r.Scheduled.At(q).Seconds() }
+}
+
+var comparison = regexp.MustCompile(`^\s*([a-z0-9.]+)\s*([<>])\s*(\S+)\s*$`)
+
+// UnmarshalText reads a threshold, such as p99>10ms or rate<5000. It is exceeded where the comparison holds.
+func (t *Threshold) UnmarshalText(text []byte) error {
+	m := comparison.FindStringSubmatch(string(text))
+	if m == nil || figures[m[1]] == nil {
+		return fmt.Errorf("%q: want p50, p90, p99, p99.9, max, processor, rate, refused or unsent, then > or < and a "+
+			"limit, such as p99>10ms", text)
+	}
+	*t = Threshold{figure: m[1], below: m[2] == "<", text: strings.TrimSpace(string(text))}
+	if counted[t.figure] {
+		n, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || !(n >= 0) {
+			return fmt.Errorf("%q: want a number a second, such as %s%s100", text, m[1], m[2])
+		}
+		t.limit = n
+		return nil
+	}
+	d, err := time.ParseDuration(m[3])
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q: want a time with its unit, such as %s%s10ms", text, m[1], m[2])
+	}
+	t.limit = d.Seconds()
+	return nil
+}
+
+// Exceeded returns a sentence for each threshold that a load of the first subject does not keep, and for each that
+// cannot be told, because the figure is not known.
+func (s *Summary) Exceeded(thresholds []Threshold) (sentences []string) {
+	for _, t := range thresholds {
+		for _, r := range s.Rows {
+			if r.Subject != s.Rows[0].Subject || t.figure == "rate" && strings.HasSuffix(r.Load, "%") {
+				continue // the rate of such a load is a share of another one
+			}
+			got := figures[t.figure](r)
+			switch {
+			case t.figure == "processor" && got == 0:
+				sentences = append(sentences, t.text+": the processor time is not known: give --pid or --admin")
+			case t.below && got < t.limit, !t.below && got > t.limit:
+				sentences = append(sentences, fmt.Sprintf("%s: load %s has %s", t.text, r.Load, t.show(got)))
+			}
+		}
+	}
+	return sentences
+}
+
+func (t Threshold) show(v float64) string {
+	if counted[t.figure] {
+		return fmt.Sprintf("%.0f a second", v)
+	}
+	return short(time.Duration(v * float64(time.Second)))
+}
