@@ -173,6 +173,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 		s.entered.Add(1)
 	}
 	s.tip = s.tip.Next(head.Head)
+	s.signed(head.Head)
 	return nil
 }
 

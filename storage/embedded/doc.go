@@ -56,6 +56,8 @@
 // may differ from the disk. Then every method returns an error until the directory is opened again.
 // Both kinds of trouble are logged once, and [Store.Healthy] reports them.
 //
+// Healthy also reports a clock that stands far before the newest decision. The store still writes: see clock.go.
+//
 // # Damage
 //
 // Close writes a file "closed" that lists the other files. The next Open returns an error if a

@@ -46,6 +46,8 @@ func (s *Store) load(found inspection) error {
 	}
 	if err == nil {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
+		s.signed(head.Head)
+		s.checkClock()
 	}
 	s.change = max(found.tip.Change, found.noted.Change) // no revision is used twice, even after a loss
 	if len(found.reasons) > 0 {

@@ -45,9 +45,12 @@ const (
 	// tipTrouble marks a failure to record the tip. It blocks no writes, because decisions are
 	// durable without a recorded tip.
 	tipTrouble trouble = "tip"
+	// clock marks a clock that stands before the newest decision. It blocks no writes, because only an operator can
+	// tell whether the clock is wrong now or was wrong then.
+	clock trouble = "clock"
 )
 
-func (t trouble) refuses() bool { return t != reading && t != tipTrouble }
+func (t trouble) refuses() bool { return t != reading && t != tipTrouble && t != clock }
 
 // unready reports whether t makes the process unready.
 func (t trouble) unready() bool { return t != tipTrouble }
@@ -88,11 +91,15 @@ func (h *health) report(t trouble, err error) {
 	}
 	h.troubles[t] = err
 	h.troubled.Add(1)
-	if t == tipTrouble {
+	switch t {
+	case tipTrouble:
 		h.log.Error(
 			"how far the store has come cannot be noted: while this lasts, damage that follows a crash can go "+
 				"unnoticed", "file", tipName(h.dir), "err", err.Error(),
 		)
+		return
+	case clock:
+		h.log.Error("not ready: the clock went back", "dir", h.dir, "err", err.Error())
 		return
 	}
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())

@@ -84,6 +84,8 @@ type Store struct {
 	// tip is the end of the chain.
 	tip    receipt.Chain
 	quotas quotas
+	// newest is the newest time of a head, in Unix milliseconds: see checkClock. It is read without commits.
+	newest atomic.Int64
 	// entered counts the appends that contained entries and that readers can see.
 	entered atomic.Int64
 	// keys and buffers are for building keys and frames.
@@ -247,6 +249,7 @@ func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.health.writable(); err != nil {
 		return err
 	}
+	s.checkClock()
 	return s.health.trouble(trouble.unready)
 }
 

@@ -8,13 +8,14 @@ import "time"
 const tipInterval = 500 * time.Millisecond
 
 // startTipWriter records the tip in a file beside the store until Close. No write waits for
-// it.
+// it. It also checks the clock.
 func (s *Store) startTipWriter() {
 	s.background.Go(func() {
 		tick := time.NewTicker(tipInterval)
 		defer tick.Stop()
 		for {
 			s.recordTip()
+			s.checkClock()
 			select {
 			case <-tick.C:
 			case <-s.stopping:
