@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"time"
 
 	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/receipt"
 )
 
 // keyFiles are the files with the secrets of a deployment. All replicas share the secrets.
@@ -47,32 +50,86 @@ func (k keyFiles) missing(d datadir.Dir) (keys []ownKey) {
 
 type keysCmd struct {
 	Generate keysGenerateCmd `cmd:"" help:"Make a new signing key; receipts signed with the old one keep verifying."`
+	List     keysListCmd     `cmd:"" help:"List the keys of a data directory: which one signs, which one signs next."`
 	Show     keysShowCmd     `cmd:"" help:"Print the public keys that verify this deployment's receipts, as a JSON Web Key Set."`
 }
 
 type keysGenerateCmd struct {
-	Data datadir.Dir `default:"./data" help:"Data directory."`
+	Data datadir.Dir   `default:"./data" help:"Data directory."`
+	In   time.Duration `default:"5m" help:"How long the new key is published before it signs. 0 if the old one may be known to others."`
+}
+
+func (c *keysGenerateCmd) Validate() error {
+	if c.In < 0 {
+		return errors.New("--in: want 0 or more, such as 5m")
+	}
+	return nil
 }
 
 func (c *keysGenerateCmd) Help() string {
-	return `Replaces the signing key in the data directory. The public halves of all keys
-stay in keys.jwks there, so that receipts of the old key keep verifying. A server
-that runs publishes the new key and signs with it two seconds later. To rotate:
+	return `Makes a signing key in the data directory. A server that runs publishes it within
+seconds, and signs with it after --in, so that verifiers who keep the public keys know it
+by then. The public halves of all keys stay in keys.jwks there, so that receipts of the
+old key keep verifying. The first key of a directory signs at once. To rotate:
 
   writ keys generate --data ./data
   writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts`
 }
 
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
-	signer, trusted, err := c.Data.ReplaceSigner()
+	signing, trusted, err := c.Data.ReplaceSigner(c.In)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, signer.KeyID())
+	made, when := signing.Key, "A running server signs with it within seconds."
+	if signing.Next != nil {
+		made = signing.Next
+		when = fmt.Sprintf("It is published within seconds, and signs from %s on.", signing.From.Format(time.RFC3339))
+	}
+	fmt.Fprintln(s.out, made.KeyID())
 	fmt.Fprintf(s.err,
-		"writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it within seconds. "+
-			"Give verifiers the new key set.\n",
-		c.Data.SigningKey(), c.Data.JWKS(), len(trusted.IDs()))
+		"writ: new signing key in %s; %s now holds %d public keys.\n%s Give verifiers the new key set.\n",
+		c.Data.SigningKey(), c.Data.JWKS(), len(trusted.IDs()), when)
+	return nil
+}
+
+type keysListCmd struct {
+	Data       datadir.Dir `default:"./data" help:"Data directory."`
+	SigningKey string      `placeholder:"FILE" help:"Private key that signs receipts, as for serve."`
+}
+
+func (c *keysListCmd) Help() string {
+	return `A line a key, the one that signs first. A key that signs no more stays published, so that
+its receipts verify.
+
+  writ keys list --data ./data`
+}
+
+func (c *keysListCmd) Run(_ context.Context, s streams) error {
+	signing, err := datadir.ReadSigning(cmp.Or(c.SigningKey, c.Data.SigningKey()))
+	if err != nil {
+		return err
+	}
+	now := signing.At(time.Now())
+	fmt.Fprintf(s.out, "%s  signs\n", now.KeyID())
+	listed := []string{now.KeyID()}
+	if signing.Next != nil && now != signing.Next {
+		fmt.Fprintf(s.out, "%s  published, signs from %s\n", signing.Next.KeyID(), signing.From.Format(time.RFC3339))
+		listed = append(listed, signing.Next.KeyID())
+	}
+	data, err := readInput(s, c.Data.JWKS())
+	if err != nil {
+		return err
+	}
+	known, err := receipt.ParseKeys(data)
+	if err != nil {
+		return &inputError{c.Data.JWKS(), err}
+	}
+	for _, kid := range known.IDs() {
+		if !slices.Contains(listed, kid) {
+			fmt.Fprintf(s.out, "%s  published\n", kid)
+		}
+	}
 	return nil
 }
 

@@ -3,7 +3,7 @@
 //
 //	store/            the embedded store
 //	store.tip         how far the store has come, noted beside it
-//	signing-key.pem   the key that signs receipts
+//	signing-key.pem   the key that signs receipts, and perhaps the one that signs from a later time
 //	keys.jwks         every public key that ever signed: what verifiers trust
 //	operator-secret   the HS256 secret of operator tokens
 //	scrub-key         the keys of the tags that hide identities
@@ -16,7 +16,6 @@ package datadir
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -68,73 +67,6 @@ func Exposed(files ...string) (exposed []string) {
 		}
 	}
 	return exposed
-}
-
-// Signer returns the signing key in the named file. If name is empty, it returns the directory's
-// own key, and makes that key if it is missing. trusted has the public half of every key that may
-// have signed a receipt of this deployment.
-func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, err error) {
-	s, err = ReadSigner(cmp.Or(name, d.SigningKey()))
-	if name == "" && errors.Is(err, fs.ErrNotExist) {
-		if s, trusted, err = d.makeSigner(os.Link); !errors.Is(err, fs.ErrExist) {
-			return s, trusted, err
-		}
-		s, err = ReadSigner(d.SigningKey())
-	}
-	if err != nil {
-		return nil, receipt.Keys{}, err
-	}
-	trusted, err = d.TrustKey(s.Public())
-	return s, trusted, err
-}
-
-// ReadSigner reads a signing key from the named file.
-func ReadSigner(name string) (*receipt.Signer, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("reading the signing key: %w", err)
-	}
-	priv, err := receipt.ParsePrivateKey(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return receipt.NewSigner(priv), nil
-}
-
-// ReplaceSigner makes a new signing key and replaces the directory's own key with it. The public
-// half of the old key stays in keys.jwks, so receipts of the old key can still be verified.
-func (d Dir) ReplaceSigner() (*receipt.Signer, receipt.Keys, error) { return d.makeSigner(os.Rename) }
-
-// place moves the written key to its name: see writeFile.
-func (d Dir) makeSigner(place func(from, to string) error) (*receipt.Signer, receipt.Keys, error) {
-	if err := d.Create(); err != nil {
-		return nil, receipt.Keys{}, err
-	}
-	_, priv, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, receipt.Keys{}, fmt.Errorf("generating a signing key: %w", err)
-	}
-	pem, err := receipt.MarshalPrivateKey(priv)
-	if err != nil {
-		return nil, receipt.Keys{}, fmt.Errorf("encoding the signing key: %w", err)
-	}
-	s := receipt.NewSigner(priv)
-	// The public key is published before the private key is stored. A crash in between leaves a
-	// public key without a use. It never leaves a signing key that verifiers do not know.
-	trusted, err := d.TrustKey(s.Public())
-	if err != nil {
-		return nil, receipt.Keys{}, err
-	}
-	return s, trusted, WriteFile(d.SigningKey(), pem, place)
-}
-
-// TrustKey is [Dir.Trust] for one key.
-func (d Dir) TrustKey(pub ed25519.PublicKey) (receipt.Keys, error) {
-	own, err := receipt.NewKeys(pub)
-	if err != nil {
-		return receipt.Keys{}, err
-	}
-	return d.Trust(own)
 }
 
 // Trust adds to keys.jwks the keys that the file lacks. It returns all keys of the file.
