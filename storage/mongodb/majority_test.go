@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // TestStore_RefusesAtOnceWithoutAMajority kills two of three members. The first operation may wait
 // until its deadline. After that, the store must refuse every operation at once. When the members
-// are back, every operation must succeed again.
+// are back, every operation must succeed again. In a soak test they are gone for two minutes.
 func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	set := sharedThree(t)
 	o := newDatabase(t, set)
@@ -75,6 +76,16 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%d refusals took %v, want less than one deadline", 20*len(operations), took)
+	}
+	if os.Getenv("WRIT_SOAK") != "" {
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+			for name, do := range operations {
+				if err := do(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("%s without a majority for a while = %v, want %v", name, err, storage.ErrUnavailable)
+				}
+			}
+			time.Sleep(100 * time.Millisecond) // keeps the load small
+		}
 	}
 	for range held / 2 {
 		if err := storagetest.Return(t.Context(), s, "org", month, 1); err != nil {
