@@ -91,19 +91,16 @@ func (s *Server) usageSummary(r *request) error {
 func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {
 	ctx, org := r.ctx, r.who.org
 	evaluations, err1 := s.store.Metered(ctx, org, month)
-	agents, err2 := s.docs.CountAgents(ctx, org)
-	policies, err3 := s.docs.CountPolicies(ctx, org)
-	rules, err4 := s.docs.CountRules(ctx, org)
-	tokens, err5 := s.docs.CountTokens(ctx, org, r.stamp())
-	if err := cmp.Or(err1, err2, err3, err4, err5); err != nil {
+	used, err2 := s.docs.Usage(ctx, org, r.stamp())
+	if err := cmp.Or(err1, err2); err != nil {
 		return planMeters{}, err
 	}
 	return planMeters{
 		Evaluations: newPlanMeter(min(evaluations, plan.Evaluations), plan.Evaluations),
-		Agents:      newPlanMeter(agents.Counted(plan.Agents), int64(plan.Agents)),
-		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
-		Rules:       newPlanMeter(int64(rules), int64(plan.Rules)),
-		Tokens:      newPlanMeter(int64(tokens), int64(plan.Tokens)),
+		Agents:      newPlanMeter(used.Agents.Counted(plan.Agents), int64(plan.Agents)),
+		Policies:    newPlanMeter(int64(used.Policies), int64(plan.Policies)),
+		Rules:       newPlanMeter(int64(used.Rules), int64(plan.Rules)),
+		Tokens:      newPlanMeter(int64(used.Tokens), int64(plan.Tokens)),
 	}, nil
 }
 

@@ -33,9 +33,9 @@ func TestRestart_KeepsEverything(t *testing.T) {
 		want = look(t, s)
 		closeTest(t, s)
 	}
-	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.NumPolicies != 1 || want.NumAgents.Total != 4 {
+	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.Usage.Policies != 1 || want.Usage.Agents.Total != 4 {
 		t.Errorf("at the end there are %d records, %d metered, %d versions of %d policies, %d agents; want 12, 12, 4, 1, 4",
-			len(want.Records), want.Meter, len(want.Policies), want.NumPolicies, want.NumAgents)
+			len(want.Records), want.Meter, len(want.Policies), want.Usage.Policies, want.Usage.Agents)
 	}
 }
 
@@ -173,8 +173,7 @@ type snapshot struct {
 	Subscription *storage.Subscription
 	Meter        int64
 	Meters       map[string]int64
-	NumPolicies  int
-	NumAgents    registry.AgentCount
+	Usage        registry.Usage
 	Changes      []storage.Change
 }
 
@@ -188,7 +187,7 @@ func look(t *testing.T, s *Store) snapshot {
 }
 
 func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
-	var errs [11]error
+	var errs [10]error
 	page, docs := storage.Page{Limit: 1000}, registry.New(s)
 	v.Policies, _, errs[0] = docs.ListPolicies(ctx, "a", page)
 	v.Rules, _, errs[1] = docs.AllRules(ctx, "a")
@@ -201,8 +200,7 @@ func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	}
 	v.Meters = make(map[string]int64)
 	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
-	v.NumPolicies, errs[8] = docs.CountPolicies(ctx, "a")
-	v.NumAgents, errs[9] = docs.CountAgents(ctx, "a")
-	v.Changes, errs[10] = s.Changes(ctx, 0, math.MaxInt)
+	v.Usage, errs[8] = docs.Usage(ctx, "a", time.Unix(0, 0))
+	v.Changes, errs[9] = s.Changes(ctx, 0, math.MaxInt)
 	return v, errors.Join(errs[:]...)
 }

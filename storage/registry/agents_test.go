@@ -39,10 +39,10 @@ func (w *world) wantNamed(name string, want ...*engine.Agent) {
 // wantCounted checks how many agents of org count towards limit.
 func (w *world) wantCounted(org string, limit int, want int64) {
 	w.Helper()
-	n, err := w.CountAgents(w.ctx, org)
-	w.Must("CountAgents", err)
-	if got := n.Counted(limit); got != want {
-		w.Errorf("%d agents of %q count towards %d, want %d: %+v", got, org, limit, want, n)
+	n, err := w.Usage(w.ctx, org, noon)
+	w.Must("Usage", err)
+	if got := n.Agents.Counted(limit); got != want {
+		w.Errorf("%d agents of %q count towards %d, want %d: %+v", got, org, limit, want, n.Agents)
 	}
 }
 

@@ -65,32 +65,24 @@ func raise(n *int64, more int64, what string, limit int) error {
 	return nil
 }
 
-func (r *Registry) counts(ctx context.Context, org string) (storage.Counts, error) {
-	return read(ctx, r, func(tx storage.Reader) (storage.Counts, error) { return counts(tx, org) })
+// Usage counts the documents of an organization that its plan limits.
+type Usage struct {
+	Agents   AgentCount
+	Policies int // a policy with several versions counts once
+	Rules    int // active or inactive
+	Tokens   int // neither revoked nor expired
 }
 
-// CountPolicies returns how many policies org has. A policy with several versions counts once.
-func (r *Registry) CountPolicies(ctx context.Context, org string) (int, error) {
-	c, err := r.counts(ctx, org)
-	return int(c.Policies), err
-}
-
-// CountRules returns how many rules org has, active or inactive.
-func (r *Registry) CountRules(ctx context.Context, org string) (int, error) {
-	c, err := r.counts(ctx, org)
-	return int(c.Rules), err
-}
-
-// CountAgents returns how many agents org has.
-func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, error) {
-	c, err := r.counts(ctx, org)
-	return AgentCount{Total: c.Agents, Disabled: c.Disabled}, err
-}
-
-// CountTokens returns the number of org's tokens that are neither revoked nor expired at the
-// given time. It reads one index entry for each such token.
-func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
-	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
+// Usage returns what org has at the given time, from one snapshot. It reads one index entry for each usable token.
+func (r *Registry) Usage(ctx context.Context, org string, at time.Time) (Usage, error) {
+	return read(ctx, r, func(tx storage.Reader) (Usage, error) {
+		c, err := counts(tx, org)
+		if err != nil {
+			return Usage{}, err
+		}
+		tokens, err := usableTokens(tx, org, at, math.MaxInt)
+		return Usage{AgentCount{c.Agents, c.Disabled}, int(c.Policies), int(c.Rules), tokens}, err
+	})
 }
 
 // usableTokens counts org's usable tokens, up to most. It does not read expired tokens, because

@@ -9,7 +9,7 @@ import (
 )
 
 var countTests = []test{
-	{"CountPolicies returns how many policies org has, whatever their versions", func(w *world) {
+	{"Usage returns how many policies org has, whatever their versions", func(w *world) {
 		w.wantCounts("org", 0, 0)
 		w.putPolicy(policy("org", "p", 1))
 		w.putPolicy(policy("org", "p", 2))
@@ -22,7 +22,7 @@ var countTests = []test{
 		w.wantCounts("org", 2, 0)
 		w.wantCounts("other", 1, 0)
 	}},
-	{"CountAgents returns how many agents org has", func(w *world) {
+	{"Usage returns how many agents org has", func(w *world) {
 		w.put("org", agent("a", "x"), agent("b", ""))
 		w.put("other", agent("a", ""))
 		w.WantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("x", ""), 0), storage.ErrConflict)
@@ -31,11 +31,11 @@ var countTests = []test{
 		w.Must("SetAgentStatus", err)
 		w.wantCounts("org", 0, 2)
 		w.wantCounts("other", 0, 1)
-		got, err := w.CountAgents(w.ctx, "org")
-		w.Must("CountAgents", err)
-		w.WantSame("CountAgents", got, registry.AgentCount{Total: 2, Disabled: 1})
+		got, err := w.Usage(w.ctx, "org", noon)
+		w.Must("Usage", err)
+		w.WantSame("the agents of Usage", got.Agents, registry.AgentCount{Total: 2, Disabled: 1})
 	}},
-	{"CountRules returns how many rules org has, and PutRule keeps to maxRules", func(w *world) {
+	{"Usage returns how many rules org has, and PutRule keeps to maxRules", func(w *world) {
 		w.wantRuleCount("org", 0)
 		for _, id := range []string{"a", "b"} {
 			w.Must("PutRule", w.PutRule(w.ctx, "org", rule(id), 2))
@@ -54,7 +54,7 @@ var countTests = []test{
 		w.wantRuleCount("org", 3)
 		w.wantRuleCount("other", 1)
 	}},
-	{"CountTokens returns how many tokens of org are usable, and PutToken keeps to maxTokens", func(w *world) {
+	{"Usage returns how many tokens of org are usable, and PutToken keeps to maxTokens", func(w *world) {
 		put := func(id, parent string, expires time.Time, at time.Time, limit int) error {
 			t := childOf(parent, token("org", id))
 			t.CreatedAt, t.ExpiresAt = at, expires
@@ -88,29 +88,27 @@ var countTests = []test{
 
 func (w *world) wantRuleCount(org string, want int) {
 	w.Helper()
-	got, err := w.CountRules(w.ctx, org)
-	w.Must("CountRules", err)
-	if got != want {
-		w.Errorf("%q has %d rules, want %d", org, got, want)
+	got, err := w.Usage(w.ctx, org, noon)
+	w.Must("Usage", err)
+	if got.Rules != want {
+		w.Errorf("%q has %d rules, want %d", org, got.Rules, want)
 	}
 }
 
 func (w *world) wantTokenCount(org string, at time.Time, want int) {
 	w.Helper()
-	got, err := w.CountTokens(w.ctx, org, at)
-	w.Must("CountTokens", err)
-	if got != want {
-		w.Errorf("%q has %d usable tokens at %v, want %d", org, got, at, want)
+	got, err := w.Usage(w.ctx, org, at)
+	w.Must("Usage", err)
+	if got.Tokens != want {
+		w.Errorf("%q has %d usable tokens at %v, want %d", org, got.Tokens, at, want)
 	}
 }
 
 func (w *world) wantCounts(org string, policies, agents int) {
 	w.Helper()
-	p, err := w.CountPolicies(w.ctx, org)
-	w.Must("CountPolicies", err)
-	a, err := w.CountAgents(w.ctx, org)
-	w.Must("CountAgents", err)
-	if p != policies || a.Total != int64(agents) {
-		w.Errorf("%q has %d policies and agents %+v, want %d and %d", org, p, a, policies, agents)
+	got, err := w.Usage(w.ctx, org, noon)
+	w.Must("Usage", err)
+	if got.Policies != policies || got.Agents.Total != int64(agents) {
+		w.Errorf("%q has %+v, want %d policies and %d agents", org, got, policies, agents)
 	}
 }

@@ -163,8 +163,8 @@ func TestAbandon_WhatOthersMade(t *testing.T) {
 		if err != nil || !slices.Equal(done.Kept, want) || done.Signed.Rows != rows || done.Signed.Removed != 5 {
 			t.Errorf("Abandon = %+v, %v, want it to keep %v", done, err, want)
 		}
-		if n, err := docs.CountAgents(t.Context(), "acme"); err != nil || n != (registry.AgentCount{Total: 1, Disabled: 1}) {
-			t.Errorf("CountAgents = %+v, %v, want one, which is disabled", n, err)
+		if n, err := docs.Usage(t.Context(), "acme", time.Now()); err != nil || n.Agents != (registry.AgentCount{Total: 1, Disabled: 1}) {
+			t.Errorf("Usage = %+v, %v, want one agent, which is disabled", n, err)
 		}
 	})
 	wantWhole(t, to, keysOf(t, 1, 2))

@@ -375,8 +375,8 @@ func TestImport_DisabledAgent(t *testing.T) {
 		if err != nil || agent.Status != engine.AgentDisabled {
 			t.Errorf("Agent = %+v, %v, want it disabled", agent, err)
 		}
-		if n, err := registry.New(s).CountAgents(t.Context(), "acme"); err != nil || n != (registry.AgentCount{Total: 1, Disabled: 1}) {
-			t.Errorf("CountAgents = %+v, %v, want one, which is disabled", n, err)
+		if n, err := registry.New(s).Usage(t.Context(), "acme", time.Now()); err != nil || n.Agents != (registry.AgentCount{Total: 1, Disabled: 1}) {
+			t.Errorf("Usage = %+v, %v, want one agent, which is disabled", n, err)
 		}
 	})
 	wantWhole(t, to, keysOf(t, 1, 2))
