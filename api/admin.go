@@ -26,7 +26,7 @@ func (s *Server) newAdmin() *http.Server {
 	}
 }
 
-// Admin returns the handler of the admin address: /livez, /readyz, /metrics and /reload.
+// Admin returns the handler of the admin address: /livez, /readyz, /metrics, /reload and /backup.
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
@@ -48,6 +48,9 @@ func (s *Server) Admin() http.Handler {
 	if s.cfg.Reload != nil {
 		mux.HandleFunc("POST /reload", s.reload)
 	}
+	if s.cfg.Backup != nil {
+		mux.HandleFunc("POST /backup/{name}", s.backup)
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
@@ -59,10 +62,36 @@ func (s *Server) Admin() http.Handler {
 	return mux
 }
 
-// reload has the deployment's settings read again. A page in a browser of this host must not ask for it.
+// refuseBrowser answers a page in a browser of this host, which must not ask for anything, and reports whether it did.
+func refuseBrowser(w http.ResponseWriter, req *http.Request) bool {
+	if req.Header.Get("Origin") == "" && req.Header.Get("Sec-Fetch-Site") == "" {
+		return false
+	}
+	plain(w, http.StatusForbidden, "browsers may not ask for this")
+	return true
+}
+
+// backup has a backup made. The answer comes when it is durable.
+func (s *Server) backup(w http.ResponseWriter, req *http.Request) {
+	if refuseBrowser(w, req) {
+		return
+	}
+	// A backup takes as long as it takes. The caller ends it by closing the connection.
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
+		plain(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	said, err := s.cfg.Backup(req.Context(), req.PathValue("name"))
+	if err != nil {
+		plain(w, http.StatusUnprocessableEntity, "no backup was made: "+err.Error())
+		return
+	}
+	plain(w, http.StatusOK, said)
+}
+
+// reload has the deployment's settings read again.
 func (s *Server) reload(w http.ResponseWriter, req *http.Request) {
-	if req.Header.Get("Origin") != "" || req.Header.Get("Sec-Fetch-Site") != "" {
-		plain(w, http.StatusForbidden, "browsers may not ask for this")
+	if refuseBrowser(w, req) {
 		return
 	}
 	said, err := s.cfg.Reload()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -63,6 +64,9 @@ type Config struct {
 	// Reload reads the settings of the deployment again, for POST /reload of the admin address. It says what has
 	// changed. If it is nil, there is no such path.
 	Reload func() (said string, err error)
+	// Backup makes a backup with the given name, for POST /backup/{name} of the admin address, and says what it has.
+	// If it is nil, there is no such path.
+	Backup func(ctx context.Context, name string) (said string, err error)
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.

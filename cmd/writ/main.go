@@ -64,13 +64,15 @@ type cli struct {
 	Usage     usageCmd     `cmd:"" help:"Show what the organization has used of its plan."`
 	Console   consoleCmd   `cmd:"" help:"Serve the console of a server on this host."`
 
-	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
-	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
-	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
-	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
-	Hook   hookCmd   `cmd:"" help:"Decide the calls of an agent's tools as the hook of Claude Code, Codex, Gemini CLI or Cursor."`
-	MCP    mcpCmd    `cmd:"" name:"mcp" help:"Decide what an agent asks an MCP server for, as a gateway between both."`
-	Bench  benchCmd  `cmd:"" help:"Measure a server, beside a floor, OPA, Cerbos or another writ."`
+	Export  exportCmd  `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
+	Import  importCmd  `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
+	Backup  backupCmd  `cmd:"" help:"Have a running server copy its store into a directory."`
+	Restore restoreCmd `cmd:"" help:"Put a backup into an empty data directory, verifying each file."`
+	Token   tokenCmd   `cmd:"" help:"Mint credentials for development."`
+	Keys    keysCmd    `cmd:"" help:"Generate and show signing keys."`
+	Hook    hookCmd    `cmd:"" help:"Decide the calls of an agent's tools as the hook of Claude Code, Codex, Gemini CLI or Cursor."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Decide what an agent asks an MCP server for, as a gateway between both."`
+	Bench   benchCmd   `cmd:"" help:"Measure a server, beside a floor, OPA, Cerbos or another writ."`
 
 	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`
 

@@ -87,6 +87,7 @@ func (n *node) wire(
 
 		ConsoleSecret: cookies,
 		Reload:        n.reload,
+		Backup:        n.backupIn(c),
 	}); err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type serveCmd struct {
 	Addr           string      `default:":3820" help:"Address of the API."`
 	AdminAddr      string      `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
 	Data           datadir.Dir `default:"./data" help:"Data directory."`
+	BackupDir      string      `placeholder:"DIR" help:"Directory of the backups that writ backup asks for. Without it, or with --store mongodb, there are none."`
+	BackupKeys     bool        `help:"Put signing key, operator secret and scrub key into backups, too."`
 	AcceptRollback *uint64     `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
 
 	Config configFlag `placeholder:"FILE" help:"YAML file of settings by the names of these flags, such as addr: 127.0.0.1:3820. A flag goes before a variable, and a variable before the file."`

@@ -104,6 +104,10 @@ func (c *serveCmd) checkStore() error {
 	switch mongo := c.Store == "mongodb"; {
 	case mongo && c.AuditAck.behind() > 0:
 		return errors.New("--audit-ack queued is for --store embedded: mongodb answers when a majority has a decision")
+	case mongo && c.BackupDir != "":
+		return errors.New("--backup-dir is for --store embedded: back up MongoDB with its own tools")
+	case c.BackupKeys && c.BackupDir == "":
+		return errors.New("--backup-keys wants --backup-dir")
 	case mongo && c.AcceptRollback != nil:
 		return errors.New("--accept-rollback is for --store embedded")
 	}

@@ -74,6 +74,9 @@ func (g *failStopFS) orStop(activity string, write func() error) {
 
 // Create implements vfs.FS.
 func (g *failStopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if g.ofSnapshot(name) {
+		return g.FS.Create(name, c)
+	}
 	create := func() (vfs.File, error) { return g.FS.Create(name, c) }
 	if c == walCategory || c == vfs.WriteCategoryUnspecified {
 		return g.createLog(create)
@@ -116,8 +119,8 @@ func (g *failStopFS) createLog(open func() (vfs.File, error)) (vfs.File, error) 
 // OpenDir implements vfs.FS.
 func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
 	f, err := g.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || g.ofSnapshot(name) {
+		return f, err
 	}
 	return &failStopFile{File: f, fs: g, stops: true}, nil
 }
@@ -125,6 +128,9 @@ func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
 // List implements vfs.FS. A failure stops the store, because Pebble lists the directory as its last
 // step of opening.
 func (g *failStopFS) List(dir string) (names []string, _ error) {
+	if g.ofSnapshot(dir) {
+		return g.FS.List(dir)
+	}
 	g.orStop("listing the directory", func() (err error) {
 		names, err = g.FS.List(dir)
 		return err
@@ -139,6 +145,9 @@ func (g *failStopFS) Link(from, to string) error {
 
 // Rename implements vfs.FS.
 func (g *failStopFS) Rename(from, to string) error {
+	if g.ofSnapshot(to) {
+		return g.FS.Rename(from, to)
+	}
 	g.orStop("renaming a file", func() error { return g.FS.Rename(from, to) })
 	return nil
 }

@@ -113,6 +113,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 	if err := s.index.Flush(); err != nil { // now the keys of the segment's rows are in Pebble
 		return err
 	}
+	s.rewrites.Lock()
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
 		f, err := decodeFrame(stored)
 		if err != nil {
@@ -129,6 +130,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 			return err
 		})
 	})
+	s.rewrites.Unlock()
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,10 @@ type Store struct {
 	frames frames
 	// rewriting is set while the goroutine of rewriteLater runs.
 	rewriting atomic.Bool
+	// snapshots is locked for reading while a snapshot is used, and by Close.
+	snapshots sync.RWMutex
+	// rewrites is held while a segment is rewritten, and while a snapshot is made.
+	rewrites sync.Mutex
 	// background counts the goroutines of the store. They end once Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}
@@ -160,6 +164,9 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	}
 	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
+	}
+	if err := o.FS.RemoveAll(snapshotDir(dir)); err != nil {
+		return nil, fmt.Errorf("removing an unfinished snapshot: %w", err)
 	}
 	found, err := check(dir, o, lock)
 	if err != nil {
@@ -265,6 +272,8 @@ func (s *Store) closeFiles() error {
 func (s *Store) Close() error {
 	s.unregister()
 	close(s.stopping)
+	s.snapshots.Lock() // they have ended
+	defer s.snapshots.Unlock()
 	s.background.Wait()
 	var err error
 	if s.log != nil {

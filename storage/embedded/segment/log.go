@@ -196,6 +196,7 @@ func (l *Log) create(h header) (*segment, error) {
 
 // Segment describes a file of the log.
 type Segment struct {
+	Name          string // the path of the file
 	Number, First uint64 // the segment's number, and the number of its first frame
 	Frames        int
 	Bytes         int64 // the size of the header and the frames
@@ -209,7 +210,7 @@ func (l *Log) Segments() []Segment {
 	all := make([]Segment, len(l.segments))
 	for i, s := range l.segments {
 		s.mu.RLock()
-		all[i] = Segment{Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end), Sealed: s.sealed}
+		all[i] = Segment{Name: s.name, Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end), Sealed: s.sealed}
 		s.mu.RUnlock()
 	}
 	return all
