@@ -34,7 +34,8 @@ func (n *node) backupIn(c *serveCmd) func(ctx context.Context, name string) (str
 		files["operator-secret"] = cmp.Or(c.OperatorSecret, c.Data.OperatorSecret())
 		files["scrub-key"] = cmp.Or(c.ScrubKey, c.Data.ScrubKey())
 	}
-	total := telemetry.CounterVec("writ_backups_total", "Backups that were asked for, by whether they were made.", "result")
+	total := telemetry.CounterVec("writ_backups_total",
+		"Backups that were asked for, by whether they were made.", "result")
 	last := prometheus.NewGauge(prometheus.GaugeOpts{Name: "writ_backup_last_timestamp_seconds",
 		Help: "When the last backup since the start was made, in seconds since 1970; 0 before."})
 	n.registry.MustRegister(total, last)
@@ -91,7 +92,7 @@ func (c *backupCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (c *restoreCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%s: restored to head %d, change %d, of %s; prove it: writ verify --chain --data %s\n", c.Data, m.Head,
-		m.Change, m.Time.Format(time.RFC3339), c.Data)
+	fmt.Fprintf(s.out, "%s: restored to head %d, change %d, of %s; prove it: writ verify --chain --data %s\n", c.Data,
+		m.Head, m.Change, m.Time.Format(time.RFC3339), c.Data)
 	return nil
 }

@@ -82,8 +82,8 @@ type Config struct {
 	Source Source
 	// Dir is the directory of the backups. No other deployment may use it.
 	Dir string
-	// Files are further files of the deployment, by the names that they have in a data directory. A missing file is left
-	// out.
+	// Files are further files of the deployment, by the names that they have in a data directory. A missing file is
+	// left out.
 	Files map[string]string
 	Now   func() time.Time
 }

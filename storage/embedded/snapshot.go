@@ -117,7 +117,7 @@ func (s *Store) checkpoint(ctx context.Context, dir string) (at Snapshot, segmen
 		return at, nil, err
 	}
 	at.Tip = tip{Head: s.tip.Seq, Hash: s.tip.Prev, Frame: s.log.Last(), Change: s.change}
-	at.Chain, at.Text = s.tip.ID, at.Tip.text()
+	at.Chain, at.Text = s.tip.ID, at.text()
 	return at, s.log.Segments(), s.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 
@@ -127,7 +127,7 @@ func copyStart(fs vfs.FS, from, to string, n int64) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close()
 	out, err := fs.Create(to, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
