@@ -135,7 +135,7 @@ func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
 // TestMetrics compares docs/metrics.md with GET /metrics.
 func TestMetrics(t *testing.T) {
 	data, _ := newData(t)
-	p := start(t, data, allFeatures(t)...)
+	p := start(t, data, append(allFeatures(t), "--backup-dir", t.TempDir())...)
 	exercise(t, p, data)
 	shown, documented := families(t, p), readMetricsTable(t)
 	maps.Copy(shown, coreFamilies(t))
