@@ -77,7 +77,7 @@ func parseSigning(text string) (s Signing, err error) {
 	}
 	from, next, ok := strings.Cut(rest, nextEnd)
 	if s.From, err = time.Parse(time.RFC3339, from); err != nil || !ok {
-		return Signing{}, errors.New("the line between the keys: want # From, such as # From 2026-11-28T09:00:00Z:")
+		return Signing{}, errors.New("the line between the keys: want a line such as \"# From 2026-11-28T09:00:00Z:\"")
 	}
 	s.next = next
 	s.Next, err = parseSigner(next)

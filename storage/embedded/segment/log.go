@@ -210,7 +210,9 @@ func (l *Log) Segments() []Segment {
 	all := make([]Segment, len(l.segments))
 	for i, s := range l.segments {
 		s.mu.RLock()
-		all[i] = Segment{Name: s.name, Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end), Sealed: s.sealed}
+		all[i] = Segment{
+			Name: s.name, Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end), Sealed: s.sealed,
+		}
 		s.mu.RUnlock()
 	}
 	return all
