@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -136,7 +137,11 @@ func TestKept_IsWhatTheRowsSay(t *testing.T) {
 		c.Revision = 1
 		counters = append(counters, c)
 	}
-	for seed := range uint64(24) {
+	seeds := uint64(8) // a run takes seconds under the race detector
+	if os.Getenv("WRIT_SOAK") != "" {
+		seeds = 500
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := &keeping{
 				T: t, random: rand.New(rand.NewPCG(seed, 5)), disk: vfs.NewCrashableMem(), writer: storagetest.NewWriter(),

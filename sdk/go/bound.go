@@ -11,7 +11,7 @@ import (
 
 // maxVersion is the highest version of a policy that a receipt is tried with: an answer does not say its
 // version. A try takes less than a microsecond.
-const maxVersion = 100_000
+const maxVersion = 10_000
 
 // binds says why the receipt of an allow is not the receipt of this very intent. Without trusted keys every
 // one is. Nothing that the server says here helps it: the digest covers the intent as it was sent.

@@ -80,7 +80,7 @@ export function leafOf(r: Receipt): string {
 }
 
 /** The highest version of a policy that a receipt is tried with. An answer does not say its version. */
-const maxVersion = 100_000;
+const maxVersion = 10_000;
 
 /**
  * Returns the version of the policy under which r is the receipt of an intent, or 0 if it is of another one. intent has

@@ -114,7 +114,7 @@ def canonical(value: Any) -> str:
 
 
 #: The highest version of a policy that a receipt is tried with. An answer does not say its version.
-_MAX_VERSION = 100_000
+_MAX_VERSION = 10_000
 
 
 def version_of(r: Receipt, intent: Mapping[str, Any], payload: Mapping[str, Any], known: int = 1) -> int:
