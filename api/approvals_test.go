@@ -175,8 +175,8 @@ func TestApprovals_HeldThenApprovedThenAllowedOnce(t *testing.T) {
 	}
 }
 
-// TestApprovals_WhatIsRefused checks the error code of each refusal of package approval. That
-// package itself tests who may decide and what an approval allows.
+// TestApprovals_WhatIsRefused checks the error code of each refusal of package approval. The
+// tests of that package hold who may decide, and the calls that an approval allows.
 func TestApprovals_WhatIsRefused(t *testing.T) {
 	d := openDesk(t)
 	body, id := d.hold()

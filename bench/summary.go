@@ -110,8 +110,8 @@ func (d *Data) Summarize() *Summary {
 	return s
 }
 
-// paired returns the median of the ratios of two series whose rounds are the same. What disturbs a
-// round disturbs both.
+// paired returns the median of the ratios of two series whose rounds are the same. A disturbance
+// of a round meets both.
 func paired(of, by []float64) float64 {
 	if len(of) != len(by) {
 		return 0

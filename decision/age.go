@@ -18,9 +18,10 @@ func (e *AgeError) Error() string {
 	return fmt.Sprintf("issued_at is further than %v from the time of the decision", e.Most)
 }
 
-// aged returns the earlier decision of an intent whose issued_at is too far away. If there is none,
-// the error is an [*AgeError]. An intent that is more than twice too old is refused without a
-// look: its decision need not be remembered. An approval shows that the intent was decided in time.
+// aged returns the earlier decision of an intent whose issued_at is too far away. If the intent was
+// not decided earlier, the error is an [*AgeError]. An intent that is more than twice too old is
+// refused without a look: its decision need not be remembered. An approval shows that the intent
+// was decided in time.
 func (b *batch) aged(ctx context.Context, it *item) (earlier ledger.Outcome, err error) {
 	most := b.cfg.IntentAge
 	if most == 0 || it.approval != nil {

@@ -23,8 +23,8 @@ import (
 // A line that is negated or has a `with` is not a demand. Neither is a line inside of a comprehension, an
 // `every` or another rule. A condition with an `else` or with a default that is true has no demands.
 
-// readsOf returns what the compiled rules of a condition read. It must run before guards are added to the
-// rules.
+// readsOf returns the references that the compiled rules of a condition read. It must run before guards
+// are added to the rules.
 func readsOf(c *ast.Compiler, rules []*ast.Rule) engine.RegoReads {
 	reads := engine.RegoReads{Demands: demandsOf(c, rules)}
 	for _, m := range c.Modules {

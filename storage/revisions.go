@@ -59,7 +59,7 @@ func (r *Revision) Document(org string) Document {
 		Revision: uint64(max(r.Since, 0))} //nolint:gosec // not negative
 }
 
-// DocumentKind returns the document's kind, or 0 if Of is none.
+// DocumentKind returns the document's kind, or 0 if Of names no document.
 func (r *Revision) DocumentKind() Kind {
 	if len(r.Of) != 1 {
 		return 0
@@ -81,8 +81,8 @@ type Loaded struct {
 // imported is the first byte of the ids of imported revisions. It is no [Kind].
 const imported = 1
 
-// RevisionsFrom returns the beginning of the ids of an origin's revisions. What follows it is an id of
-// [RevisionID]. It is empty for the revisions of this store.
+// RevisionsFrom returns the beginning of the ids of an origin's revisions. An id of [RevisionID]
+// follows. It is empty for the revisions of this store.
 func RevisionsFrom(origin string) string {
 	if origin == "" {
 		return ""

@@ -109,7 +109,8 @@ func (v *visit) approval() error {
 	return v.show("approval", "Approval: "+short(a.ActionType), "Approvals", body)
 }
 
-// judge approves, rejects or revokes. What stops is never refused for having been shown stale.
+// judge approves, rejects or revokes. A form that stops something is taken even if its page
+// was stale.
 func (v *visit) judge() error {
 	if err := v.form(); err != nil {
 		return err

@@ -284,7 +284,7 @@ type check struct {
 	Readers []string `json:"readers"`
 }
 
-// found is a finding with what it compared.
+// found is a finding with the two values it compared.
 type found struct {
 	finding
 	Check *check

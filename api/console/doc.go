@@ -1,7 +1,7 @@
 // Package console serves the pages on which people look at what their agents did and stop them.
 //
-// The pages are rendered on the server and work before any script has run. Whatever they show or do is
-// an endpoint of openapi.yaml: the package has no other source than an [API], which it asks with the
+// The pages are rendered on the server and work before any script has run. All they show and do are
+// endpoints of openapi.yaml: the package has no other source than an [API], which it asks with the
 // credential of the person who signed in. Scopes, limits and the audit therefore hold as for any other
 // caller.
 //

@@ -72,7 +72,7 @@ func (s seal) close(in session) (string, error) {
 	return sealed, nil
 }
 
-// open returns the session of a request, or the reason why there is none.
+// open returns the session of a request, or the reason why it has no session.
 func (s seal) open(r *http.Request, now time.Time) (in session, err error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {

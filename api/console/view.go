@@ -75,7 +75,8 @@ func (c *Console) render(w http.ResponseWriter, status int, name string, f frame
 // maxShort is the number of characters of a text in a list.
 const maxShort = 96
 
-// short is a text of somebody else for a list. What a person approves reads as what it is.
+// short is a text of somebody else for a list. A person who approves must see the very
+// characters.
 func short(s string) string {
 	s = printable.Text(s)
 	if utf8.RuneCountInString(s) <= maxShort {

@@ -122,7 +122,7 @@ func with(path string, q url.Values) string {
 }
 
 // lacks returns the sentence that says which scope the credential lacks, if that is what err says. A page
-// shows it in the place of what the credential may not see.
+// shows it in the place of parts that the credential may not see.
 func lacks(err error) (string, error) {
 	var p *problem
 	if errors.As(err, &p) && p.Status == http.StatusForbidden {

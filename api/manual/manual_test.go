@@ -163,7 +163,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// FuzzSearch searches for any text. Whatever the query is, the answer has elements of the layout alone.
+// FuzzSearch searches for any text. For every query, the answer has elements of the layout alone.
 func FuzzSearch(f *testing.F) {
 	m := must.Get(Load())(f)
 	for _, seed := range []string{"rate limits", `<script>alert(1)</script>`, `" onfocus=alert(1) "`, "İ", "\u202e", "{{.}}", "\x00"} {

@@ -68,7 +68,8 @@ func CreateKey(ctx context.Context, call workspace.Call, k NewKey) (secret, id s
 	return made.Token, made.ID, nil
 }
 
-// KeyID returns the id of an API key. What is no key is an id already.
+// KeyID returns the id of an API key. A text that is not a key is an id
+// already.
 func KeyID(key string) string {
 	if id, err := apikey.Parse([]byte(key)); err == nil {
 		return string(id[:])

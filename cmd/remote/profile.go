@@ -37,8 +37,8 @@ func ProfilesFile() (string, error) {
 	return filepath.Join(dir, "writ", "profiles.json"), nil
 }
 
-// LoadProfiles reads a file of profiles. Without the file there are none. It refuses a file that others
-// can read.
+// LoadProfiles reads a file of profiles. Without the file there is no profile. It refuses a file that
+// others can read.
 func LoadProfiles(name string) (all Profiles, err error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func (all Profiles) index(name string) int {
 }
 
 // Pick returns the profile with that name, or the last one of that server. Empty texts pick the first. An
-// error says what to give, or what was meant.
+// error names the flag to give, or the profile that was probably meant.
 func (all Profiles) Pick(name, server string) (Profile, error) {
 	switch i := all.index(name); {
 	case name != "" && i < 0:

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// configFlag names a YAML file with settings of the verb, by the names of their flags. What is on the command line goes
-// before a variable, and a variable before the file.
+// configFlag names a YAML file with settings of the verb, by the names of their flags. A flag goes before a variable,
+// and a variable before the file.
 type configFlag string
 
 // notInConfig are flags of one start, not of a deployment.

@@ -44,7 +44,7 @@ func TestHook_Signals(t *testing.T) {
 	}
 }
 
-// hook runs a hook as a harness does and returns what it says, on standard output and on standard error.
+// hook runs a hook as a harness does and returns its standard output and standard error.
 func (g *gatewayed) hook(input members, flags ...string) (said string) {
 	g.t.Helper()
 	data, err := json.Marshal(input)

@@ -115,7 +115,8 @@ func (g *gatewayed) over(transport mcp.Transport, version string, options *mcp.C
 	return session
 }
 
-// touch calls a tool that makes a file, and returns what the model hears.
+// touch calls a tool that makes a file, and returns the text that the model
+// gets.
 func (g *gatewayed) touch(name string) string {
 	return g.call("touch", map[string]any{"path": filepath.Join(g.project, name)})
 }

@@ -97,7 +97,7 @@ func printAll(
 	return err
 }
 
-// profile returns the server and its credential: those of the flags, or those that writ login has stored.
+// profile returns the server and its credential, from the flags or as writ login has stored them.
 func (f *serverFlags) profile() (p remote.Profile, err error) {
 	if f.URL != "" {
 		if f.URL, err = remote.ServerURL(f.URL); err != nil {

@@ -70,7 +70,7 @@ func (f *storeFlags) openReader(ctx context.Context, data datadir.Dir) (wholeHis
 	return embedded.OpenReadOnly(data.Store(), embedded.Options{})
 }
 
-// shareKeys tells a store that replicas share which keys this process has. The store refuses those of another
+// shareKeys tells a store that replicas share which keys this process has. The store refuses keys of another
 // deployment.
 func (c *serveCmd) shareKeys(ctx context.Context, s storage.Store, secret []byte) error {
 	shared, ok := s.(*mongodb.Store)

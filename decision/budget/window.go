@@ -79,10 +79,10 @@ func (w *window) add(bucket, n int64) {
 // While less than a thousandth of them is kept, no window is forgotten.
 const maxWindows = 1 << 20
 
-// sweep makes room for another window. When there are twice as many windows as the last sweep
-// left, it forgets the empty ones. When there are k.max, it also forgets every window of the
-// organizations that have more than their share, except those in which something is reserved. What is
-// forgotten is read again.
+// sweep makes room for another window. When there are twice as many windows as the last sweep left,
+// it forgets the empty ones. When there are k.max, it also forgets every window of the organizations
+// that have more than their share, except those in which something is reserved. Forgotten counts are
+// read again.
 func (k *Counters) sweep(at time.Time) {
 	if k.kept < k.max && k.kept < 2*k.swept+k.max/1024 {
 		return

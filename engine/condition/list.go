@@ -66,7 +66,7 @@ func NewList(items []string) *List {
 	return l
 }
 
-// NewDocument returns the list that is a JSON document. texts are those of the document if it is a list
+// NewDocument returns the list that is a JSON document. texts has the document's texts if it is a list
 // of texts, too, as isTexts says.
 func NewDocument(document []byte, texts []string, isTexts bool) *List {
 	l := NewList(texts)

@@ -145,8 +145,8 @@ func expand(pattern string) ([][]unit, string) {
 	return alternatives, p.problem
 }
 
-// starred returns the units of a pattern that has no other special characters than stars and question marks. The
-// result is that of expand, which takes ten times as long.
+// starred returns the units of a pattern that has no other special characters than stars and question marks.
+// expand gives the same result, in ten times as long.
 func starred(pattern string) []unit {
 	units := make([]unit, 0, len(pattern))
 	star := false // the last character is a star that a second one makes **

@@ -25,9 +25,9 @@ type Wheel struct {
 	Wanted      []string // names of the files that the test needs from it
 }
 
-// Cached returns the directory name in the user's cache directory. If there is none, fill makes its files
-// in a new directory, which is renamed to it. Several processes may do this at the same time. The first
-// rename wins.
+// Cached returns the directory name in the user's cache directory. If it does not exist, fill makes its
+// files in a new directory, which is renamed to it. Several processes may do this at the same time. The
+// first rename wins.
 func Cached(name string, fill func(dir string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -103,8 +103,7 @@ func putCallers(c client, rng *rand.Rand) error {
 }
 
 // TestCrash_Explain kills the real binary while policies, rules, a list and an agent change under decisions.
-// The explanation of each decision must be that of its day, after each crash and after everything is
-// replaced.
+// Each decision must be explained as on its day, after each crash and after everything is replaced.
 func TestCrash_Explain(t *testing.T) {
 	kills := rounds(3, 20)
 	data, token := newData(t)

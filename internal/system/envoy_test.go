@@ -140,8 +140,8 @@ func (p *guarded) want(t *testing.T, status int, method, target string, headers 
 	return got
 }
 
-// TestEnvoy sends requests through a real Envoy. What is denied, held or undecided does not reach the
-// application. An approval lets one request through.
+// TestEnvoy sends requests through a real Envoy. A call that is denied, held or undecided does not
+// reach the application. An approval lets one request through.
 func TestEnvoy(t *testing.T) {
 	p := newGuarded(t)
 	p.passed()

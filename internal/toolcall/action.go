@@ -48,7 +48,7 @@ var beginsWithScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 // EntityResource returns the resource of an AuthZEN entity with this type and id. It is the id if that has a slash or
 // begins with a scheme, otherwise type/id. The scheme is read by its characters, as package engine/resource reads it.
-// What follows the scheme need not be a URL: a pattern for cust:** must see cust:%zz too.
+// The rest after the scheme need not be a URL: a pattern for cust:** must see cust:%zz too.
 func EntityResource(kind, id string) string {
 	if strings.Contains(id, "/") || beginsWithScheme.MatchString(id) {
 		return id

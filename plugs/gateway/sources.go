@@ -121,7 +121,7 @@ func wordsIn(v any) (texts []string, err error) {
 	return texts, nil
 }
 
-// returned keeps what the server behind returned. place is where it is from. tool is empty if it has no records.
+// returned keeps a result of the server behind. place is where it is from. tool is empty if it has no records.
 func (g *Gateway) returned(req mcp.Request, tool, place string, structured any, contents ...mcp.Content) error {
 	p := g.sources.of(req.GetSession())
 	if p == nil {
@@ -146,7 +146,7 @@ func (g *Gateway) returned(req mcp.Request, tool, place string, structured any, 
 	return g.keep(p, tool, place, values)
 }
 
-// read keeps what a resource says.
+// read keeps the text of a resource.
 func (g *Gateway) read(req mcp.Request, place string, contents []*mcp.ResourceContents) error {
 	p := g.sources.of(req.GetSession())
 	if p == nil {

@@ -35,8 +35,8 @@ type tool struct {
 	authzen    *authzen // the mapping that the server declares, or nil
 }
 
-// hintsOf returns what the server behind says of a tool, with the protocol's defaults. It is the word of that
-// server, not a fact, so a rule that allows must not rest on it.
+// hintsOf returns the annotations of a tool, with the protocol's defaults. It is the word of that server, not
+// a fact, so a rule that allows must not rest on it.
 func hintsOf(a *mcp.ToolAnnotations) map[string]string {
 	if a == nil {
 		a = new(mcp.ToolAnnotations)

@@ -178,7 +178,7 @@ func (r result) namedPlace(words *writ.Provenance) (string, error) {
 	return r.Place, err
 }
 
-// keep keeps the user's words, or what a call returned.
+// keep keeps the user's words, or the result of a call.
 func (h *Hook) keep(data []byte) (answer, error) {
 	said, err := toolcall.ParseSaid(h.Harness, data)
 	if err != nil {
@@ -208,9 +208,9 @@ func (h *Hook) keep(data []byte) (answer, error) {
 	return answer{out: "{}\n"}, s.addResult(r, h.now())
 }
 
-// stateSources states where the arguments of a call come from. What stands nowhere is unknown, because harnesses do
-// not hand every result to hooks. A call that is asked about again gets what was stated at first: anything else would
-// be another intent.
+// stateSources states where the arguments of a call come from. A value that stands nowhere is unknown, because
+// harnesses do not hand every result to hooks. A call that is asked about again gets what was stated at first:
+// anything else would be another intent.
 func (h *Hook) stateSources(st state, call *toolcall.Call) error {
 	if call.Session == "" {
 		return errors.New("session_id: is missing: --sources wants it")

@@ -56,8 +56,8 @@ func StateSources(p *writ.Provenance, call *toolcall.Call, lost ...writ.Source) 
 	return nil
 }
 
-// Place returns the resource of a call that is about one, if an argument names it. What such a call returns is from
-// there. A shell's output is from anywhere.
+// Place returns the resource of a call that is about one, if an argument names it. The result of such a call is
+// from there. A shell's output is from anywhere.
 func Place(call toolcall.Call, intents []writ.Intent) string {
 	if len(intents) != 1 || call.ActionType() == toolcall.ShellExec {
 		return ""

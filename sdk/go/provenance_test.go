@@ -158,7 +158,7 @@ func TestProvenance_DropsTheOldestResults(t *testing.T) {
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("Facts = %v, %v, want %v", got, err, want)
 	}
-	// What was dropped left nothing behind.
+	// Dropped results left nothing behind.
 	if len(p.texts.spots) > 10 || p.kept > maxResults {
 		t.Errorf("%d runs of texts and %d bytes are kept", len(p.texts.spots), p.kept)
 	}

@@ -148,7 +148,7 @@ func (m *message) add(line string) bool {
 	return line == ""
 }
 
-// event returns the event that the message is, or the zero Event if it is none that the client knows.
+// event returns the event that the message is, or the zero Event if the client does not know it.
 func (m *message) event() (Event, error) {
 	e := Event{ID: m.id}
 	data := []byte(strings.Join(m.data, "\n"))

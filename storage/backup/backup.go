@@ -8,10 +8,10 @@
 //	NAME/store.tip         how far it had come
 //	NAME/keys.jwks         the public keys
 //
-// The secrets of a data directory (signing-key.pem, operator-secret, scrub-key) are in it if the server's settings ask
-// for them. On the file system of the store a backup is made of hard links, and elsewhere of copies. What the backup
-// before it has is linked from there. A backup is written under the name ".NAME.partial", and renamed once everything
-// in it is durable.
+// The secrets of a data directory (signing-key.pem, operator-secret, scrub-key) are in it if the server's settings
+// ask for them. On the file system of the store a backup is made of hard links, and elsewhere of copies. Files that
+// the backup before it has are linked from there. A backup is written under the name ".NAME.partial", and renamed
+// once everything in it is durable.
 package backup
 
 import (
@@ -248,7 +248,7 @@ func digest(path, name string) (File, error) {
 	return File{Name: name, Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, err
 }
 
-// copyFile copies a file durably, and returns what it has copied.
+// copyFile copies a file durably, and returns its length and digest.
 func copyFile(ctx context.Context, from, to, name string) (File, error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -51,7 +51,8 @@ func Read(dir string) (m Manifest, err error) {
 	return m, nil
 }
 
-// all returns the manifests of the backups in dir by name. What cannot be read is left out.
+// all returns the manifests of the backups in dir by name. A backup that cannot be read is
+// left out.
 func all(dir string) map[string]Manifest {
 	found := make(map[string]Manifest)
 	entries, err := os.ReadDir(dir)

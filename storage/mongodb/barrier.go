@@ -71,7 +71,7 @@ func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 // it can be committed. A handle that was only frozen can then commit no decisions from its stale caches.
 //
 // A handle may have acknowledged a row of changes that the database does not have, because the database was
-// restored. Until its next beat this handle would still decide from what was before. So Barrier refuses.
+// restored. Until its next beat this handle would still decide from the state before. So Barrier refuses.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err

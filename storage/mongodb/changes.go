@@ -89,7 +89,7 @@ func (w *watchers) tell(s *Store, row heardRow, changes []storage.Change) {
 	s.slot.heard.Store(row.revision)
 }
 
-// keep makes a row the last one that was heard. mu is held.
+// keep notes a row as the last that was heard. mu is held.
 func (w *watchers) keep(s *Store, row heardRow) {
 	w.heard = row.revision
 	w.rows[row.revision%uint64(len(w.rows))] = row

@@ -141,7 +141,7 @@ func (s *Store) awaitBuild(ctx context.Context, b *building, done <-chan error) 
 	}
 }
 
-// progressOf returns what the server says about the builds of a collection's indexes. It tells it only to a
+// progressOf returns the server's account of the builds of a collection's indexes. It tells it only to a
 // user with the privilege inprog.
 func (s *Store) progressOf(ctx context.Context, collection string) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

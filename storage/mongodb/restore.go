@@ -77,7 +77,7 @@ func (s *Store) beginHearing(ctx context.Context) error {
 }
 
 // renew writes a beat, if the slot has the beat that this handle wrote last, and compares the database
-// with what this handle knows. The driver makes the reads follow the write, so they are never of an
+// with this handle's knowledge. The driver makes the reads follow the write, so they are never of an
 // earlier state, also on a new primary.
 func (s *Store) renew(ctx context.Context) error {
 	l := &s.slot

@@ -137,7 +137,8 @@ func (r *Registry) ListLibraries(
 
 // Uses has the documents that a rule refers to.
 type Uses struct {
-	// Lists has the names of the lists, and Texts of those that the rule uses as texts.
+	// Lists has the names of the lists, and Texts the names of the lists that the rule
+	// uses as texts.
 	Lists, Texts []string
 	// Libraries has the revisions of the libraries with which the rule was compiled, by name.
 	Libraries map[string]int64

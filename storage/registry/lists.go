@@ -27,9 +27,9 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 
 // PutList stores the values or the document of l as the next version of a list and returns the list. l must
 // be valid. If its content equals the stored content, there is no new version. The lists of org are kept in
-// memory, so their total engine.List.Size is bounded by 2*[storage.MaxBody]. Beyond that, PutList
-// returns a *storage.LimitError. If a list of texts becomes a document that is none, and rules of org use
-// it as texts, PutList returns a [*ListInUseError]. looks reports whether a rule does. It is called as in
+// memory, so their total engine.List.Size is bounded by 2*[storage.MaxBody]. Beyond that, PutList returns a
+// *storage.LimitError. If a list of texts becomes another document, and rules of org use it as texts,
+// PutList returns a [*ListInUseError]. looks reports whether a rule does. It is called as in
 // [Registry.DeleteList]. It may be nil if l is a list of texts. check may be nil. It gets the stored list,
 // or nil if there is no list yet. If check returns an error, nothing is stored and PutList returns this
 // error. check may be called more than once and must not call the store.

@@ -20,7 +20,7 @@ func anyLibraries(*engine.Library, []engine.Library, []engine.Rule) error { retu
 var errCycle = errors.New("the libraries import each other")
 
 // acyclic is a [registry.LibraryCheck] that refuses libraries that import each other, and the import of a
-// library that is not there. The source of a library has the names of those that it imports.
+// library that is not there. The source of a library names the libraries that it imports.
 func acyclic(_ *engine.Library, next []engine.Library, _ []engine.Rule) error {
 	imports := make(map[string][]string)
 	for _, l := range next {
