@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -19,6 +20,9 @@ type Quotas interface {
 	// takes them back later. If a handle is given up, its places become free, and Count returns
 	// ErrConflict to that handle.
 	Count(ctx context.Context, w Window, ask Ask) (Granted, error)
+	// Scarce reports for each meter whether its places are scarce. Then a handle must not keep idle
+	// places, see [Granted].
+	Scarce(ctx context.Context, meters []Window) ([]bool, error)
 	// Metered returns the number of distinct intents of org that were decided in month. It
 	// counts the decisions of all handles.
 	Metered(ctx context.Context, org string, month Month) (int64, error)
@@ -49,6 +53,9 @@ type Windows interface {
 	// Begin changes nothing.
 	Begin(ctx context.Context, w Window, parts []WindowPart) error
 }
+
+// NoLimit is a limit that no count reaches.
+const NoLimit = math.MaxInt64 / 2
 
 // Window names a window.
 type Window struct {
@@ -86,7 +93,7 @@ type Ask struct {
 	// Limit bounds the total of the window, including the granted places. If fewer than Need places
 	// are free, none is granted. Otherwise the store grants at least Need and at most Want places.
 	// With several handles, it grants at most a sixteenth of the free places, unless Need is
-	// greater. If Want is 0, no place is granted.
+	// greater. If Want is 0, no place is granted. A Limit of at least NoLimit is none.
 	Limit, Need, Want int64
 	// Begun is empty, or the Begun that [Granted] had earlier. Count returns ErrNotFound if the
 	// window has another Begun.
@@ -99,4 +106,16 @@ type Granted struct {
 	At    int64  // the part in which the granted places count
 	Total int64  // total of the window over all handles, including N
 	Begun string // distinguishes the window from earlier and later windows with the same name
+
+	// Ample says that the places of all handles in a meter are fewer than an eighth of the free
+	// places. Then the handle may keep idle places for minutes. Meanwhile it must ask Scarce every
+	// second, and give idle places back once they are scarce. Places are scarce from the first Count
+	// with Want and with a limit at which they are not ample, until they are ample again.
+	//
+	// If Ample is false, the handle must give back places after a second without use.
+	Ample bool
+	// Wait is 0 unless another handle may have idle places in a meter that it has yet to give back. If
+	// the limit is reached meanwhile, the caller must ask again after Wait. The limit counts as reached
+	// only if Wait is 0 and Ample is false. The sum of such waits is about two seconds.
+	Wait time.Duration
 }

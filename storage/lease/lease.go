@@ -14,14 +14,15 @@
 // quarter of a second.
 //
 // [Pool.GiveBack] makes unused places free again. [Pool.Run] gives places back to the store when
-// they were idle for one or two seconds. The places of a failed or lost request stay taken. In a
+// they were idle for one or two seconds. Places of a meter that has ample places stay for minutes, so
+// that an organization that decides now and then costs no requests. The places of a failed or lost request stay taken. In a
 // meter they stay taken until the store considers this process dead. In another window they stay
 // taken until they have left the window.
 package lease
 
 import (
 	"context"
-	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,10 +40,15 @@ const (
 	// portion bounds a request: at most portion times the places that the intent needs. If the
 	// lease's smallest request is larger, the request has that size.
 	portion = 256
+	// keptFor is how long idle places of a meter are kept while places are ample, in intervals of
+	// idleAfter.
+	keptFor = int(5 * time.Minute / idleAfter)
+	// together is how many requests are under way when places are given back.
+	together = 16
 )
 
 // NoLimit is a limit that no count reaches.
-const NoLimit = math.MaxInt64 / 2
+const NoLimit = storage.NoLimit
 
 // Store grants places.
 type Store interface {
@@ -56,6 +62,8 @@ type Pool struct {
 	sync.Mutex
 	// Lost may be nil. It is called with the error if places could not be given back.
 	Lost func(error)
+	// Scarce may be nil, if the store's places are never ample. It is [storage.Quotas.Scarce].
+	Scarce func(ctx context.Context, meters []storage.Window) ([]bool, error)
 	// Asked counts the requests for places. Failed counts all requests that failed.
 	Asked, Failed atomic.Int64
 
@@ -82,7 +90,9 @@ type Lease struct {
 	answers uint32
 	want    int64                // how many places the next request is for
 	back    []storage.WindowPart // places that will be given back to the store
-	used    bool                 // places were taken since the last Return
+	ample   bool                 // idle places may be kept for minutes
+	open    bool                 // other processes may have idle places, so total refuses nobody
+	idle    int                  // the calls of Return since places were taken
 	request *request             // the request whose answer is not there yet, or nil
 }
 
@@ -132,7 +142,7 @@ func (p *Pool) Refresh(ctx context.Context, turn condition.Turn, l *Lease, at ti
 	if l.request == nil {
 		p.ask(ctx, l, at, storage.Ask{At: part})
 	}
-	return p.await(ctx, turn, l)
+	return p.await(ctx, turn, l.request)
 }
 
 // Take takes n places of a window, in a part, for an intent that is decided at a time. It returns
@@ -143,16 +153,16 @@ func (p *Pool) Take(
 	for {
 		if l.request == nil {
 			switch known := l.isBelieved(at); {
-			case known && limit-l.Total() < n:
+			case known && !l.open && limit-l.Total() < n:
 				return Claim{}, false, nil
 			case n == 0 && known, n > 0 && l.serves(part, limit, n):
 				l.free -= n
-				l.used = true
+				l.idle = 0
 				return Claim{l.part, l.answers}, true, nil
 			}
 			p.ask(ctx, l, at, l.question(at, part, limit, n))
 		}
-		if err := p.await(ctx, turn, l); err != nil {
+		if err := p.await(ctx, turn, l.request); err != nil {
 			return Claim{}, false, err
 		}
 	}
@@ -209,7 +219,7 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 	l.total, l.free, l.back = l.total-l.free, 0, nil
 	p.lent[l] = struct{}{}
 	go func() {
-		granted, err := p.store.Count(context.WithoutCancel(ctx), l.window, ask)
+		granted, err := p.count(context.WithoutCancel(ctx), l.window, ask)
 		if ask.Want > 0 {
 			p.Asked.Add(1)
 		}
@@ -222,6 +232,9 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 		} else {
 			l.Learn(granted.Total, at)
 			l.free, l.part, l.limit, l.asked = granted.N, granted.At, ask.Limit, ask.At
+			if l.ample = granted.Ample; ask.Want > 0 {
+				l.open = granted.N >= ask.Need && (granted.Ample || granted.Wait > 0)
+			}
 		}
 		if l.isEmptyHanded() {
 			delete(p.lent, l)
@@ -232,9 +245,21 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 	}()
 }
 
-// await waits for the answer to l's request. It returns ctx's error if ctx ends first.
-func (p *Pool) await(ctx context.Context, turn condition.Turn, l *Lease) error {
-	r := l.request
+// count sends a request. It repeats the request while another process may have idle places that it
+// has yet to give back.
+func (p *Pool) count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	for {
+		granted, err := p.store.Count(ctx, w, ask)
+		if err != nil || granted.N >= ask.Need || granted.Wait <= 0 {
+			return granted, err
+		}
+		ask.Back = nil
+		time.Sleep(granted.Wait)
+	}
+}
+
+// await waits for the answer to a request. It returns ctx's error if ctx ends first.
+func (p *Pool) await(ctx context.Context, turn condition.Turn, r *request) error {
 	p.Unlock()
 	defer p.Lock()
 	if err := Await(ctx, turn, r.done); err != nil {
@@ -285,29 +310,78 @@ func (p *Pool) Stop(ctx context.Context) {
 	}
 }
 
-// Return gives back the places that were not used since the last call. With all set, it gives back
-// every place and also waits for requests under way. It stops when ctx ends.
+// Return gives back the places that were not used since the last call. Places in a meter whose
+// places are ample stay until they were not used for minutes. With all set, Return gives back every
+// place and also waits for requests under way. It stops when ctx ends.
 func (p *Pool) Return(ctx context.Context, all bool) {
 	p.Lock()
 	defer p.Unlock()
-	idle := make([]*Lease, 0, len(p.lent))
+	idle, kept := make([]*Lease, 0, len(p.lent)), []*Lease(nil)
 	for l := range p.lent {
-		if all || l.request == nil && (!l.used || len(l.back) > 0) {
+		switch {
+		case all || l.request == nil && len(l.back) > 0:
+			idle = append(idle, l)
+		case l.request != nil || l.idle == 0:
+		case l.ample && l.idle < keptFor:
+			kept = append(kept, l)
+		default:
 			idle = append(idle, l)
 		}
-		l.used = false
+		l.idle++
 	}
-	for _, l := range idle {
+	for part := range slices.Chunk(append(idle, p.scarce(ctx, kept)...), together) {
+		if !p.returned(ctx, part) {
+			return
+		}
+	}
+}
+
+// scarce returns the leases that are still idle and whose places are scarce now. If the store can't
+// tell, it returns none. The lock is not held while it waits.
+func (p *Pool) scarce(ctx context.Context, kept []*Lease) (scarce []*Lease) {
+	if len(kept) == 0 {
+		return nil
+	}
+	meters := make([]storage.Window, len(kept))
+	for i, l := range kept {
+		meters[i] = l.window
+	}
+	p.Unlock()
+	are, err := p.Scarce(ctx, meters)
+	p.Lock()
+	if err != nil {
+		p.Failed.Add(1)
+		return nil
+	}
+	for i, l := range kept {
+		if !are[i] {
+			continue
+		}
+		if l.ample = false; l.request == nil && l.idle > 1 {
+			scarce = append(scarce, l)
+		}
+	}
+	return scarce
+}
+
+// returned gives back the places of leases. It returns false if ctx has ended.
+func (p *Pool) returned(ctx context.Context, leases []*Lease) bool {
+	requests := make([]*request, len(leases))
+	for i, l := range leases {
 		if l.request == nil {
 			l.want = 0
 			p.ask(ctx, l, l.at, storage.Ask{At: l.asked})
 		}
-		err := p.await(ctx, nil, l)
+		requests[i] = l.request
+	}
+	for _, r := range requests {
+		err := p.await(ctx, nil, r)
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		if err != nil && p.Lost != nil {
 			p.Lost(err)
 		}
 	}
+	return true
 }

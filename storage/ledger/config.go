@@ -52,6 +52,8 @@ type Scrubber interface {
 type Store interface {
 	storage.Log
 	lease.Store
+	// Scarce is of storage.Quotas.
+	Scarce(ctx context.Context, meters []storage.Window) ([]bool, error)
 	// Record returns the record of a decision, or storage.ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*storage.Record, error)
 }

@@ -156,6 +156,10 @@ func (f *fake) Tip(ctx context.Context) (receipt.Chain, error) {
 	return f.LogHandle.Tip(ctx)
 }
 
+func (f *fake) Scarce(_ context.Context, meters []storage.Window) ([]bool, error) {
+	return make([]bool, len(meters)), nil
+}
+
 func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,6 +42,7 @@ type quotas struct {
 // newQuotas returns quotas. They return idle places to the store until close is called.
 func newQuotas(ctx context.Context, cfg *Config) *quotas {
 	qs := &quotas{Pool: lease.NewPool(cfg.Store), byKey: make(map[quotaKey]*quota), idle: make(chan struct{})}
+	qs.Scarce = cfg.Store.Scarce
 	qs.Lost = func(err error) {
 		cfg.Log.WarnContext(ctx, "places in a meter could not be given back: nobody has them until this process ends",
 			"error", err)

@@ -26,7 +26,8 @@
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
 //	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch,
 //	            n: [{o: org, b: counted by, d: day, v: value, h: hour, n: decisions}], until they are counted}
-//	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
+//	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}],
+//	            scarce: since when, at: last Count}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //	counts     {_id: {o: org, b: counted by, d: day, v: value, c: chain}, h: {hour: decisions}}
 //
@@ -61,6 +62,10 @@
 // heads. Places are rights to count one decision each. A handle gets them in advance, and g is
 // their number. When a decision is counted, its place moves from g to n. So the sum of n and g is
 // always the decisions plus the unused places. Count keeps this sum within the limit in one update.
+//
+// While g is less than an eighth of the free places, handles keep idle places for minutes. The Count that
+// finds more sets scarce. All handles read this field every second, and give idle places back. A handle
+// that then reaches the limit asks again for two seconds, because the others may not have read it yet.
 //
 // # Counts
 //

@@ -193,10 +193,46 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 	}
 	s.quotas.add(m, row.Last)
 	granted := storage.Granted{N: row.Last, At: ask.At, Total: row.N}
+	others := int64(0)
 	for _, g := range row.Given {
-		granted.Total += g.N
+		if granted.Total += g.N; g.Holder != s.slot.holder {
+			others += g.N
+		}
+	}
+	if !limited(ask) {
+		return granted, nil
+	}
+	granted.Ample = row.Scarce.IsZero()
+	if idle := row.At.Sub(row.Scarce); !granted.Ample && others > 0 && idle < comeBack {
+		granted.Wait = min(comeBack-idle, comeBack/8)
 	}
 	return granted, nil
+}
+
+// comeBack is the time within which all handles give their idle places back once they are scarce.
+// They ask every second whether places are scarce.
+const comeBack = 2 * time.Second
+
+// limited reports whether ask is for places within a limit.
+func limited(ask *storage.Ask) bool { return ask.Want > 0 && ask.Limit < storage.NoLimit }
+
+// Scarce implements storage.Quotas.
+func (s *Store) Scarce(ctx context.Context, meters []storage.Window) ([]bool, error) {
+	scarce, keys := make([]bool, len(meters)), make([][]byte, len(meters))
+	index := make(map[string]int, len(meters))
+	for i, w := range meters {
+		keys[i] = meter{w.Org, w.Month}.key()
+		index[string(keys[i])] = i
+	}
+	err := s.do(ctx, "", "looking for scarce places", func(ctx context.Context) error {
+		rows, err := find[quotaRow](ctx, s.quotaRows(), append(anyOf("_id", keys), doc(quotaScarce, doc("$exists", true))...),
+			options.Find().SetProjection(doc("_id", 1)))
+		for _, row := range rows {
+			scarce[index[string(row.Key)]] = true
+		}
+		return err
+	})
+	return scarce, err
 }
 
 // exchange gives back places of this handle and gets the places that ask wants.
@@ -204,15 +240,20 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	last := any(int64(0))
 	if ask.Want > 0 {
 		held := expr("$lt", "$$NOW", time.UnixMilli(s.slot.until.Load()))
-		last = expr("$cond", held,
-			granting(ask, expr("$add", "$"+quotaCounted, doc("$sum", "$"+quotaGiven+"."+placesN))), int64(lapsed))
+		last = expr("$cond", held, granting(ask, leftOf(ask), ampleGrant(ask)), int64(lapsed))
 	}
-	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), mongo.Pipeline{
+	stages := mongo.Pipeline{
 		m.made(),
 		set(quotaGiven, byHolder.less(s.slot.holder, back)),
 		set(quotaLast, last),
 		set(quotaGiven, byHolder.more(s.slot.holder, expr("$max", int64(0), "$"+quotaLast))),
-	}, after().SetUpsert(true)).Decode(&row)
+	}
+	if limited(ask) {
+		scarce := expr("$gte", expr("$multiply", int64(ampleParts), placesGiven), leftOf(ask))
+		stages = append(stages, set(quotaAt, "$$NOW", quotaScarce,
+			expr("$cond", scarce, orElse(quotaScarce, "$$NOW"), "$$REMOVE")))
+	}
+	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), stages, after().SetUpsert(true)).Decode(&row)
 	return row, err
 }
 
@@ -220,12 +261,36 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 // also get places.
 const freeParts = 16
 
-// granting returns the expression for the number of places to grant. taken is the expression for
-// the places that are taken in the row.
-func granting(ask *storage.Ask, taken bson.D) bson.D {
-	left := expr("$subtract", ask.Limit, taken)
-	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(freeParts))))
-	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
+// ampleParts divides the free places of a meter. Places are ample while all handles together hold
+// less than a part.
+const ampleParts = 8
+
+// placesGiven is an expression for the places of all handles in a meter, and leftOf one for the free
+// places.
+var placesGiven = doc("$sum", "$"+quotaGiven+"."+placesN)
+
+func leftOf(ask *storage.Ask) bson.D {
+	return expr("$subtract", ask.Limit, expr("$add", "$"+quotaCounted, placesGiven))
+}
+
+func partOf(left any, parts int64) bson.D {
+	return doc("$toLong", doc("$floor", expr("$divide", left, parts)))
+}
+
+// granting returns the expression for the number of places to grant, above Need at most most. left
+// is the expression for the free places.
+func granting(ask *storage.Ask, left, most any) bson.D {
+	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, most)), int64(0))
+}
+
+// ampleGrant returns the expression for the largest grant of a meter above Need. It is half of what
+// leaves places ample. If that is less than an eighth of what [freeParts] allows, places will be
+// scarce anyway, and a larger grant saves requests.
+func ampleGrant(ask *storage.Ask) bson.D {
+	left := leftOf(ask)
+	part := partOf(left, freeParts)
+	ample := partOf(expr("$subtract", left, expr("$multiply", int64(ampleParts), placesGiven)), 2*(ampleParts+1))
+	return expr("$cond", expr("$gte", expr("$multiply", int64(8), ample), part), ample, part)
 }
 
 // tally describes a list in a row. who is the key field of its entries. An entry has the number of

@@ -229,6 +229,8 @@ const (
 	quotaCounted = "n"
 	quotaGiven   = "g"
 	quotaLast    = "last"
+	quotaScarce  = "scarce"
+	quotaAt      = "at"
 	placesHolder = "h"
 )
 
@@ -243,6 +245,10 @@ type quotaRow struct {
 	Given []placesRow `bson:"g"`
 	// Last is the number of places that the last Count granted, or the constant lapsed.
 	Last int64 `bson:"last,omitempty"`
+	// Scarce is since when places are scarce. It is zero if they are ample. At is the time of the last
+	// Count with a limit. Both are of the server's clock.
+	Scarce time.Time `bson:"scarce,omitempty"`
+	At     time.Time `bson:"at,omitempty"`
 }
 
 type placesRow struct {

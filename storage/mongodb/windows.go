@@ -115,7 +115,8 @@ func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	}
 	last := any(int64(0))
 	if ask.Want > 0 {
-		last = granting(ask, doc("$sum", "$"+windowParts+"."+placesN))
+		left := expr("$subtract", ask.Limit, doc("$sum", "$"+windowParts+"."+placesN))
+		last = granting(ask, left, partOf(left, freeParts))
 	}
 	until := expr("$cond", expr("$gt", "$"+windowLast, int64(0)), keptUntil(w), "$"+windowUntil)
 	return append(stages, set(windowLast, last),

@@ -51,6 +51,7 @@ func placeOf(kind storage.Kind, org, id string) place {
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
 	m := &Memory{docs: make(map[place]storage.Document), log: NewMemoryLog()}
+	m.quotas.scarce = make(map[memoryMeter]time.Time)
 	m.quotas.meters, m.quotas.held = make(map[memoryMeter]int64), make(map[memoryMeter]map[*Handle]int64)
 	m.mended.L = &m.writes
 	return m

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/receipt"
@@ -20,7 +21,11 @@ type memoryQuotas struct {
 	mu     sync.Mutex
 	meters map[memoryMeter]int64
 	held   map[memoryMeter]map[*Handle]int64
+	scarce map[memoryMeter]time.Time // since when places are scarce
 }
+
+// comeBack is the time within which handles give their idle places back once they are scarce.
+const comeBack = 2 * time.Second
 
 type memoryMeter struct {
 	org   string
@@ -82,7 +87,42 @@ func (h *Handle) Count(ctx context.Context, w storage.Window, ask storage.Ask) (
 		got.N, got.Total = n, got.Total+n
 		l.held[m][h] += n
 	}
+	if ask.Want > 0 && ask.Limit < storage.NoLimit {
+		l.lookLocked(m, h, &ask, &got)
+	}
 	return got, ctx.Err()
+}
+
+// lookLocked sets Ample and Wait.
+func (l *memoryQuotas) lookLocked(m memoryMeter, h *Handle, ask *storage.Ask, got *storage.Granted) {
+	held := int64(0)
+	for _, n := range l.held[m] {
+		held += n
+	}
+	since, scarce := l.scarce[m]
+	if got.Ample = 8*held < ask.Limit-got.Total; got.Ample {
+		delete(l.scarce, m)
+		return
+	}
+	if !scarce {
+		since = time.Now()
+		l.scarce[m] = since
+	}
+	if idle := time.Since(since); held > l.held[m][h] && idle < comeBack {
+		got.Wait = min(comeBack-idle, comeBack/8)
+	}
+}
+
+// Scarce implements storage.Quotas.
+func (h *Handle) Scarce(ctx context.Context, meters []storage.Window) ([]bool, error) {
+	l := &h.m.quotas
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	scarce := make([]bool, len(meters))
+	for i, w := range meters {
+		_, scarce[i] = l.scarce[memoryMeter{w.Org, w.Month}]
+	}
+	return scarce, ctx.Err()
 }
 
 // Metered implements storage.Quotas.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -161,6 +162,53 @@ var writerTests = []replicaTest{
 		r.a.WantErr("Grant to the lost handle", err, storage.ErrConflict)
 		one.want("that the lost handle got", n, 0)
 		one.want("that nobody holds", other.all("lost", 20), 10)
+	}},
+	{"places are ample while all handles hold less than an eighth of what is free, and all hear when they are scarce", func(r *replicas) {
+		const limit = 100
+		meter := storage.Window{Org: "org", Month: november}
+		count := func(h Replica, ask storage.Ask) storage.Granted {
+			got, err := h.Count(r.a.Context(), meter, ask)
+			r.a.WantErr("Count", err, nil)
+			return got
+		}
+		one := storage.Ask{Limit: limit, Need: 1, Want: 1}
+		for held := int64(1); held <= limit; held++ {
+			got := count(r.handle(int(held%2)), one)
+			ample := 8*held < limit-held
+			if got.N != 1 || got.Ample != ample || ample && got.Wait != 0 {
+				r.a.Fatalf("place %d = %+v, want one, ample: %t", held, got, ample)
+			}
+			if above := count(r.one, storage.Ask{Limit: storage.NoLimit, Need: 1, Want: 1}); above.N != 1 || above.Ample {
+				r.a.Errorf("a place without a limit = %+v, want one, not ample", above)
+			}
+			count(r.one, storage.Ask{Back: []storage.WindowPart{{N: 1}}})
+			for _, h := range []Replica{r.one, r.other} {
+				scarce, err := h.Scarce(r.a.Context(), []storage.Window{{Org: "another", Month: november}, meter})
+				r.a.WantErr("Scarce", err, nil)
+				r.wantSame(fmt.Sprintf("Scarce with %d places held", held), scarce, []bool{false, !ample})
+			}
+		}
+		var waited time.Duration
+		for got := count(r.one, one); ; got = count(r.one, one) {
+			if got.N != 0 {
+				r.a.Fatalf("Count at the limit = %+v", got)
+			}
+			if waited += got.Wait; got.Wait == 0 {
+				break
+			}
+			time.Sleep(got.Wait)
+		}
+		if waited == 0 || waited > 5*time.Second {
+			r.a.Errorf("the limit was reached for one handle, whose other has places, after %v, want about 2s", waited)
+		}
+		count(r.other, storage.Ask{Back: []storage.WindowPart{{N: 10}}})
+		if got := count(r.one, storage.Ask{Limit: limit, Need: 10, Want: 10}); got.N != 10 {
+			r.a.Errorf("Count after 10 came back = %+v, want 10", got)
+		}
+		count(r.other, storage.Ask{Back: []storage.WindowPart{{N: 40}}})
+		if got := count(r.one, storage.Ask{Limit: 60, Need: 1, Want: 1}); got.N != 0 || got.Wait != 0 {
+			r.a.Errorf("Count at a limit, where only the asker holds places = %+v, want none at once", got)
+		}
 	}},
 }
 
