@@ -40,7 +40,7 @@ test: ## Run every test: 10 minutes on two cores once dependencies are compiled
 	$(FIRST)
 	@$(GOTESTSUM) -- -timeout 20m $(if $(filter check,$(BESIDE)),-vet=off $(filter-out $(RACED),$(shell $(GO) list $(WAITING) ./...)),$(WAITING) ./...)
 
-oracles: ## Install the programs that internal/oracles asks: node, Python, urllib3, requests, nodemailer
+oracles: ## Install the programs that internal/oracles asks: node, Python, urllib3, requests, nodemailer, Grafana's types
 	.ci/oracles
 
 harnesses: ## Install the harnesses whose hooks cmd/writ tests: Claude Code, Codex, Gemini CLI

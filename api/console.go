@@ -55,7 +55,7 @@ func (s *Server) serveConsole(observed *routeMetrics) fiber.Handler {
 		if err := s.consolePage(fc, b); err != nil {
 			s.fail(fc, &consoleRoute, &b.req, err)
 		}
-		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start))
+		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start), "")
 		b.release(s.scratch)
 		return nil
 	}

@@ -67,7 +67,7 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	if c, ok := fc.Conn().(*wire.Conn); ok && unread {
 		c.LeaveUnread()
 	}
-	s.metrics.unmatched.observe(p.Status, time.Duration(0))
+	s.metrics.unmatched.observe(p.Status, time.Duration(0), "")
 }
 
 // refuseFraming answers a request with ambiguous framing. It closes the connection, because the end

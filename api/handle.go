@@ -75,6 +75,9 @@ func newScratchPool() *sync.Pool {
 // serve returns the Fiber handler of a route. The handler does the work that all routes share.
 func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
+	if rt.is(deciding) {
+		observed.duration(5) // exists before the first failure, which a rate would miss otherwise
+	}
 	return func(c *fiber.Ctx) error {
 		fc := c.Context()
 		start := s.decisions.Now()
@@ -84,12 +87,13 @@ func (s *Server) serve(rt route) fiber.Handler {
 			echoRequestID(fc)
 		}
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
+		var trace string
 		if s.cfg.Tracer == nil {
 			s.answer(fc, &rt, b)
 		} else {
-			s.answerTraced(fc, &rt, b)
+			trace = s.answerTraced(fc, &rt, b)
 		}
-		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start))
+		observed.observe(fc.Response.StatusCode(), s.decisions.Now().Sub(start), trace)
 		b.release(s.scratch)
 		return nil
 	}
@@ -103,12 +107,16 @@ func (s *Server) answer(fc *fasthttp.RequestCtx, rt *route, b *scratch) (code st
 	return ""
 }
 
-// answerTraced is answer within a span.
-func (s *Server) answerTraced(fc *fasthttp.RequestCtx, rt *route, b *scratch) {
+// answerTraced is answer within a span. It returns the id of the trace if a collector gets it, otherwise "".
+func (s *Server) answerTraced(fc *fasthttp.RequestCtx, rt *route, b *scratch) (trace string) {
 	ctx, span := tracing.Start(b.req.ctx, s.cfg.Tracer, rt.method, rt.path, traceparentOf(fc))
 	b.req.ctx = ctx
 	code := s.answer(fc, rt, b)
 	tracing.End(span, fc.Response.StatusCode(), string(b.req.id), code)
+	if in := span.SpanContext(); in.IsSampled() {
+		return in.TraceID().String()
+	}
+	return ""
 }
 
 func (b *scratch) release(pool *sync.Pool) {

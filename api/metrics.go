@@ -107,11 +107,18 @@ func (r *routeMetrics) duration(class int) prometheus.Observer {
 	return o
 }
 
-func (r *routeMetrics) observe(status int, d time.Duration) {
+// observe counts an answer. trace is the id of the trace that a collector gets, or "": the histogram's bucket
+// links to it as an exemplar.
+func (r *routeMetrics) observe(status int, d time.Duration, trace string) {
 	class := status / 100
 	if class < 2 || class > 5 {
 		class = 5
 	}
 	r.all.responses[class].Inc()
-	r.duration(class).Observe(d.Seconds())
+	o := r.duration(class)
+	if linked, ok := o.(prometheus.ExemplarObserver); ok && trace != "" {
+		linked.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
+		return
+	}
+	o.Observe(d.Seconds())
 }

@@ -3,12 +3,14 @@ package system
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -134,4 +136,31 @@ func readDatasource(t *testing.T) string {
 		t.Fatalf("the provisioning has the sources %+v, want one Prometheus", file.Datasources)
 	}
 	return file.Datasources[0].UID
+}
+
+// TestDashboards_AreWhatGrafanasTypesWrite reads each dashboard through the types that Grafana
+// publishes for its version in docker-compose.yml. What the types write must be the same document.
+// So no member is misspelt, and none has the default of the types where Grafana has another.
+func TestDashboards_AreWhatGrafanasTypesWrite(t *testing.T) {
+	python := filepath.Join("..", "..", "bin", "oracles", "bin", "python3")
+	if out, err := exec.Command(python, "-c", "import grafana_foundation_sdk").CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("Grafana's types for Python are not installed: %v %s", err, out)
+		}
+		t.Skip("SKIPPED: Grafana's types for Python are not installed: make oracles installs them")
+	}
+	for _, d := range readDashboards(t) {
+		name := filepath.Join(grafanaDir, "dashboards", d.file)
+		text, err := os.ReadFile(name)
+		must(t, err)
+		written, err := exec.Command(python, "testdata/grafana_types.py", name).Output()
+		must(t, err)
+		var want, got map[string]any
+		must(t, json.Unmarshal(text, &want))
+		must(t, json.Unmarshal(written, &got))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: Grafana's types write another document (-file +types). "+
+				"bin/oracles/bin/python3 internal/system/testdata/grafana_types.py --write FILE makes it theirs:\n%s", d.file, diff)
+		}
+	}
 }

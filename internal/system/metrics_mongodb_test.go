@@ -23,7 +23,7 @@ func TestMetrics_IdleReplica(t *testing.T) {
 		t.Skip("SKIPPED in short mode: starts a replica set")
 	}
 	data, _ := newData(t)
-	idle(t, start(t, data, decisionLog(t), "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
+	idle(t, start(t, data, decisionLog(t), "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 570, storeMetrics)
 }
 
 // TestMetrics_MongoDB compares docs/metrics.md with GET /metrics on the store mongodb. It also

@@ -177,7 +177,7 @@ func TestMetrics(t *testing.T) {
 // no series. A metric that an alert uses must exist before the alert fires.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
-	idle(t, start(t, data, decisionLog(t)), 330, mongodbMetrics)
+	idle(t, start(t, data, decisionLog(t)), 420, mongodbMetrics)
 }
 
 // idle checks a server that has had no requests. The server may show at most most samples. It must

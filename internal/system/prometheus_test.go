@@ -44,13 +44,16 @@ func startPrometheus(t *testing.T, program debian, targets map[string][]string) 
 	rewriteYAML(t, alertsFile, filepath.Join(dir, "alerts.yml"), func(file map[string]any) {
 		for _, group := range file["groups"].([]any) {
 			for _, rule := range group.(map[string]any)["rules"].([]any) {
-				rule.(map[string]any)["for"] = "0s"
+				if rule := rule.(map[string]any); rule["alert"] != nil {
+					rule["for"] = "0s"
+				}
 			}
 		}
 	})
 	addr := freeAddr(t)
 	cmd := program.command(context.Background(), "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "tsdb"),
-		"--web.listen-address", addr, "--web.console.templates", dir, "--web.console.libraries", dir, "--log.level", "warn")
+		"--web.listen-address", addr, "--web.console.templates", dir, "--web.console.libraries", dir, "--log.level", "warn",
+		"--enable-feature=exemplar-storage")
 	startProgram(t, cmd, t.Output())
 	p := &promServer{url: "http://" + addr}
 	waitFor(t, "Prometheus to be ready", func() bool {
