@@ -26,7 +26,8 @@ func (s *Server) newAdmin() *http.Server {
 	}
 }
 
-// Admin returns the handler of the admin address: /livez, /readyz, /metrics, /reload and /backup.
+// Admin returns the handler of the admin address: /livez, /readyz, /metrics, /reload, /backup,
+// /doctor and /debug.
 func (s *Server) Admin() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,6 +52,18 @@ func (s *Server) Admin() http.Handler {
 	if s.cfg.Backup != nil {
 		mux.HandleFunc("POST /backup/{name}", s.backup)
 	}
+	for path, write := range s.cfg.Inspect {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, req *http.Request) {
+			if refuseBrowser(w, req) || !unhurried(w) {
+				return
+			}
+			w.Header().Set("Cache-Control", "no-store")
+			if err := write(req.Context(), w); err != nil {
+				s.cfg.Log.Warn("an answer of the admin address was cut off", "path", path, "error", err)
+				panic(http.ErrAbortHandler) // the answer must not look whole
+			}
+		})
+	}
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
@@ -71,14 +84,18 @@ func refuseBrowser(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// backup has a backup made. The answer comes when it is durable.
-func (s *Server) backup(w http.ResponseWriter, req *http.Request) {
-	if refuseBrowser(w, req) {
-		return
-	}
-	// A backup takes as long as it takes. The caller ends it by closing the connection.
+// unhurried lets an answer take as long as it takes. The caller ends it by closing the connection.
+func unhurried(w http.ResponseWriter) bool {
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Time{}); err != nil {
 		plain(w, http.StatusInternalServerError, err.Error())
+		return false
+	}
+	return true
+}
+
+// backup has a backup made. The answer comes when it is durable.
+func (s *Server) backup(w http.ResponseWriter, req *http.Request) {
+	if refuseBrowser(w, req) || !unhurried(w) {
 		return
 	}
 	said, err := s.cfg.Backup(req.Context(), req.PathValue("name"))

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -67,6 +68,8 @@ type Config struct {
 	// Backup makes a backup with the given name, for POST /backup/{name} of the admin address, and says what it has.
 	// If it is nil, there is no such path.
 	Backup func(ctx context.Context, name string) (said string, err error)
+	// Inspect writes the answers to GET of further paths of the admin address, by path. An answer has no secrets.
+	Inspect map[string]func(ctx context.Context, w io.Writer) error
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.

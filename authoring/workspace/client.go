@@ -20,7 +20,7 @@ import (
 // Client calls the API of a writ server with one credential.
 type Client struct {
 	Base  string // such as http://127.0.0.1:3820
-	Token string
+	Token string // "" for what the server tells anybody
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper
 }
@@ -55,7 +55,9 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
 	req.Header.Set("Content-Type", "application/json")
 	if r.IfMatch != "" {
 		req.Header.Set("If-Match", r.IfMatch)

@@ -94,6 +94,11 @@ func (all Profiles) index(name string) int {
 	return slices.IndexFunc(all, func(p Profile) bool { return p.Name == name })
 }
 
+// Has reports whether there is a profile of a server.
+func (all Profiles) Has(server string) bool {
+	return slices.ContainsFunc(all, func(p Profile) bool { return p.URL == server })
+}
+
 // Pick returns the profile with that name, or the last one of that server. Empty texts pick the first. An
 // error names the flag to give, or the profile that was probably meant.
 func (all Profiles) Pick(name, server string) (Profile, error) {

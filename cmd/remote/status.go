@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"writ.example/writ/authoring/workspace"
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 // Credential is what a credential may do.
@@ -40,12 +43,44 @@ func Whoami(ctx context.Context, call workspace.Call) (c Credential, err error) 
 	return c, err
 }
 
+// Public is what a server tells anybody.
+type Public struct {
+	Keys []string  `json:"keys"` // ids of the keys that sign receipts, or have signed them
+	Time time.Time `json:"-"`    // of the answer, in whole seconds
+}
+
+// Published asks a server for what it tells anybody.
+func Published(ctx context.Context, call workspace.Call) (p Public, err error) {
+	var health struct {
+		Service string `json:"service"`
+	}
+	h, err := call(ctx, workspace.Request{Method: http.MethodGet, Path: "/health", Want: http.StatusOK}, &health)
+	if err == nil && health.Service != "writ" {
+		err = errors.New("GET /health: the answer is not of a writ")
+	}
+	if err != nil {
+		return p, err //nolint:wrapcheck // the server's own words
+	}
+	p.Time, _ = http.ParseTime(h.Get("Date")) // without it there is no time
+	doc, err := Get(ctx, call, "/.well-known/jwks.json")
+	if err != nil {
+		return p, err
+	}
+	keys, err := receipt.ParseKeys(doc)
+	if err != nil {
+		return p, fmt.Errorf("GET /.well-known/jwks.json: %w", err)
+	}
+	p.Keys = keys.IDs()
+	return p, nil
+}
+
 // Status is the state of an organization as far as a credential may see it. Unseen has the reasons why parts
 // are missing, by their names.
 type Status struct {
-	URL        string           `json:"url"`
-	Profile    string           `json:"profile,omitzero"` // of writ login
-	Credential Credential       `json:"credential"`
+	URL     string `json:"url"`
+	Profile string `json:"profile,omitzero"` // of writ login
+	Public
+	Credential *Credential      `json:"credential,omitzero"` // nil without one
 	Decisions  map[string]int64 `json:"decisions_24h,omitzero"`
 	Waiting    *int             `json:"approvals_waiting,omitzero"` // up to storage.MaxPage
 	// Organization says whether everything is stopped.
@@ -54,12 +89,19 @@ type Status struct {
 	Unseen       map[string]string   `json:"unseen,omitzero"`
 }
 
-// StatusOf asks for the state of an organization.
-func StatusOf(ctx context.Context, call workspace.Call, server string, now time.Time) (s Status, err error) {
+// StatusOf asks for the state of an organization, or for what the server tells anybody if there is no credential.
+func StatusOf(
+	ctx context.Context, call workspace.Call, server string, credential bool, now time.Time,
+) (s Status, err error) {
 	s = Status{URL: server, Unseen: make(map[string]string)}
-	if s.Credential, err = Whoami(ctx, call); err != nil {
+	if s.Public, err = Published(ctx, call); err != nil || !credential {
 		return s, err
 	}
+	me, err := Whoami(ctx, call)
+	if err != nil {
+		return s, err
+	}
+	s.Credential = &me
 	for what, ask := range map[string]func() error{
 		"decisions":    func() error { return s.decisions(ctx, call, now) },
 		"approvals":    func() error { return s.waiting(ctx, call) },
@@ -135,13 +177,16 @@ func (s *Status) agents(ctx context.Context, call workspace.Call) error {
 
 // Print prints the state for people.
 func (s Status) Print(w io.Writer) error {
-	expires := "never"
-	if s.Credential.ExpiresAt != nil {
-		expires = Time(*s.Credential.ExpiresAt)
-	}
-	pairs := []string{
-		"server", s.URL, "profile", s.Profile, "you are", s.Credential.String(), "bound to", s.Credential.AgentID,
-		"scopes", strings.Join(s.Credential.Scopes, " "), "expires", expires,
+	pairs := []string{"server", s.URL, "keys", strings.Join(s.Keys, ", "), "profile", s.Profile}
+	if me := s.Credential; me != nil {
+		expires := "never"
+		if me.ExpiresAt != nil {
+			expires = Time(*me.ExpiresAt)
+		}
+		pairs = append(pairs, "you are", me.String(), "bound to", me.AgentID, "scopes", strings.Join(me.Scopes, " "),
+			"expires", expires)
+	} else {
+		pairs = append(pairs, "you are", "unknown: writ login, or WRIT_API_KEY, shows the organization")
 	}
 	if s.Organization != nil {
 		pairs = append(pairs, "organization", s.Organization.String())

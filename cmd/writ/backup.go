@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,8 +64,9 @@ func (n *node) backupIn(c *serveCmd) func(ctx context.Context, name string) (str
 }
 
 type backupCmd struct {
-	Name     string `arg:"" help:"Name of the backup, such as 2026-11-28. It is a directory below the server's --backup-dir."`
-	AdminURL string `name:"admin-url" default:"http://127.0.0.1:3821" help:"Admin address of the server."`
+	Name string `arg:"" help:"Name of the backup, such as 2026-11-28. It is a directory below the server's --backup-dir."`
+
+	adminFlags `embed:""`
 }
 
 func (c *backupCmd) Help() string {
@@ -83,29 +83,13 @@ func (c *backupCmd) Run(ctx context.Context, s streams) error {
 	if err := backup.CheckName(c.Name); err != nil {
 		return &usageError{err.Error()}
 	}
-	at := strings.TrimSuffix(c.AdminURL, "/") + "/backup/" + url.PathEscape(c.Name)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, http.NoBody)
-	if err != nil {
-		return &usageError{"--admin-url: " + err.Error()}
-	}
-	resp, err := http.DefaultClient.Do(req)
+	said, err := askAdmin(ctx, c.AdminURL, http.MethodPost, "/backup/"+url.PathEscape(c.Name),
+		"the server makes no backups: start it with --backup-dir")
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
-	if err != nil {
-		return err
-	}
-	said := strings.TrimSpace(string(text))
-	switch resp.StatusCode {
-	case http.StatusOK:
-		fmt.Fprintln(s.out, said)
-		return nil
-	case http.StatusNotFound:
-		return fmt.Errorf("%s: the server makes no backups: start it with --backup-dir", c.AdminURL)
-	}
-	return errors.New(said)
+	_, err = io.Copy(s.out, said)
+	return errors.Join(err, said.Close())
 }
 
 type restoreCmd struct {

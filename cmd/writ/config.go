@@ -165,14 +165,20 @@ func (c *configCheckCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if _, err := plansIn(serve.Plans); err != nil {
-		return err
-	}
-	if _, err := serve.TLS.open(); err != nil {
+	if err := serve.checkFiles(); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s: ok: %d settings\n", c.File, settings)
 	return nil
+}
+
+// checkFiles reads the files that the settings name: plans and certificates.
+func (c *serveCmd) checkFiles() error {
+	if _, err := plansIn(c.Plans); err != nil {
+		return err
+	}
+	_, err := c.TLS.open()
+	return err
 }
 
 // serveOf returns the command that a file alone sets, and how many settings it has.

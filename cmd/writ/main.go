@@ -68,6 +68,8 @@ type cli struct {
 	Import  importCmd  `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
 	Backup  backupCmd  `cmd:"" help:"Have a running server copy its store into a directory."`
 	Restore restoreCmd `cmd:"" help:"Put a backup into an empty data directory, verifying each file."`
+	Doctor  doctorCmd  `cmd:"" help:"Examine a server, or what a stopped one has left, and say what to do."`
+	Debug   debugCmd   `cmd:"" help:"Collect what helps to understand a server, without secrets."`
 	Token   tokenCmd   `cmd:"" help:"Mint credentials for development."`
 	Keys    keysCmd    `cmd:"" help:"Generate and show signing keys."`
 	Hook    hookCmd    `cmd:"" help:"Decide the calls of an agent's tools as the hook of Claude Code, Codex, Gemini CLI or Cursor."`

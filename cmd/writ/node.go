@@ -24,6 +24,7 @@ import (
 // node is a running process of a deployment. It has the store, the ledger and the server.
 type node struct {
 	log      *slog.Logger
+	lines    lastLines // of the log
 	scrub    *scrub.Tagger
 	drain    time.Duration
 	store    storage.Store

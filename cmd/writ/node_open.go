@@ -36,7 +36,7 @@ func openNode(
 		return nil, err
 	}
 	n.level.Set(c.LogLevel)
-	n.log = c.logger(s.err, n.level, scrubber)
+	n.log = c.logger(io.MultiWriter(s.err, &n.lines), n.level, scrubber)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))

@@ -43,11 +43,27 @@ func (f *serverFlags) organization(s streams) (o organization, err error) {
 	if err != nil {
 		return o, err
 	}
-	from := "in WRIT_API_KEY"
+	return newOrganization(s, p, f.from(p)), nil
+}
+
+// from says where the credential of a profile is from.
+func (f *serverFlags) from(p remote.Profile) string {
 	if p.Name != "" {
-		from = "of the profile " + p.Name + " (writ login replaces it)"
+		return "of the profile " + p.Name + " (writ login replaces it)"
 	}
-	return newOrganization(s, p, from), nil
+	return "in WRIT_API_KEY"
+}
+
+// anybody is like profile, and known is false if there is no credential of the server in --url.
+func (f *serverFlags) anybody() (p remote.Profile, known bool, err error) {
+	p, err = f.profile()
+	if err != nil && f.URL != "" && f.APIKey == "" && f.Profile == "" {
+		at, bad := remote.ServerURL(f.URL)
+		if all, _, unread := profiles(); bad == nil && unread == nil && !all.Has(at) {
+			return remote.Profile{URL: at}, false, nil
+		}
+	}
+	return p, err == nil, err
 }
 
 // newOrganization returns the organization of a profile. from says where its credential is from.

@@ -28,6 +28,7 @@ var reloadable = map[string]bool{
 type reloader struct {
 	node  *node
 	again again
+	flags []*kong.Flag
 	total *prometheus.CounterVec
 
 	mu     sync.Mutex
@@ -35,8 +36,9 @@ type reloader struct {
 }
 
 func newReloader(n *node, verb *kong.Node, again again) *reloader {
-	r := &reloader{node: n, again: again, values: settingValues(verb), total: telemetry.CounterVec("writ_reloads_total",
-		"Times that the settings were read again, by whether they were taken over.", "result")}
+	r := &reloader{node: n, again: again, flags: verb.Flags, values: settingValues(verb),
+		total: telemetry.CounterVec("writ_reloads_total",
+			"Times that the settings were read again, by whether they were taken over.", "result")}
 	n.registry.MustRegister(r.total)
 	for _, result := range []string{"ok", "refused"} {
 		r.total.WithLabelValues(result)
@@ -104,14 +106,12 @@ func (r *reloader) reload() (said string, err error) {
 	return r.took(settingValues(verb)), nil
 }
 
-// took keeps the settings that are in force now, and says what has changed.
-func (r *reloader) took(values map[string]any) string {
-	var changed, waiting []string
+// compare returns the settings that would change at once, and those that wait for a restart.
+func (r *reloader) compare(values map[string]any) (changed, waiting []string) {
 	for name, value := range values {
 		switch {
 		case reflect.DeepEqual(value, r.values[name]):
 		case reloadable[name]:
-			r.values[name] = value
 			changed = append(changed, name)
 		default:
 			waiting = append(waiting, name)
@@ -119,6 +119,15 @@ func (r *reloader) took(values map[string]any) string {
 	}
 	slices.Sort(changed)
 	slices.Sort(waiting)
+	return changed, waiting
+}
+
+// took keeps the settings that are in force now, and says what has changed.
+func (r *reloader) took(values map[string]any) string {
+	changed, waiting := r.compare(values)
+	for _, name := range changed {
+		r.values[name] = values[name]
+	}
 	said := "plans and certificates are as their files say"
 	if len(changed) > 0 {
 		said += fmt.Sprintf("; changed: %s", strings.Join(changed, ", "))
@@ -127,4 +136,19 @@ func (r *reloader) took(values map[string]any) string {
 		said += fmt.Sprintf("; after a restart: %s", strings.Join(waiting, ", "))
 	}
 	return said
+}
+
+// unread returns the settings that have changed since they were read, as compare does.
+func (r *reloader) unread() (changed, waiting []string, err error) {
+	next, verb, err := r.again()
+	if err == nil {
+		err = next.checkFiles()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed, waiting = r.compare(settingValues(verb))
+	return changed, waiting, nil
 }

@@ -18,7 +18,7 @@ import (
 
 type serveCmd struct {
 	Addr           string      `default:":3820" help:"Address of the API."`
-	AdminAddr      string      `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
+	AdminAddr      string      `default:"127.0.0.1:3821" help:"Address of /livez, /readyz, /metrics and what writ doctor, backup and debug bundle ask; keep it private."`
 	Data           datadir.Dir `default:"./data" help:"Data directory."`
 	BackupDir      string      `placeholder:"DIR" help:"Directory of the backups that writ backup asks for. Without it, or with --store mongodb, there are none."`
 	BackupKeys     bool        `help:"Put signing key, operator secret and scrub key into backups, too."`

@@ -13,20 +13,23 @@ type statusCmd struct {
 }
 
 func (c *statusCmd) Help() string {
-	return `Prints whom the verbs act as, the decisions of the last 24 hours by outcome, what waits for
-an approval and which agents are disabled, as far as the credential may see it. Exits 1
-where the server does not answer or does not accept the credential.
+	return `Prints the keys that the server publishes and whom the verbs act as, the decisions of the
+last 24 hours by outcome, what waits for an approval and which agents are disabled, as far as
+the credential may see it. Without a credential --url shows what any server tells anybody.
+Exits 1 where the server does not answer or does not accept the credential.
 
   writ status
-  writ status --profile stage`
+  writ status --profile stage
+  writ status --url https://writ.example`
 }
 
 func (c *statusCmd) Run(ctx context.Context, s streams) error {
-	o, err := c.organization(s)
+	p, known, err := c.anybody()
 	if err != nil {
 		return err
 	}
-	status, err := remote.StatusOf(ctx, o.Call, o.Base, time.Now())
+	o := newOrganization(s, p, c.from(p))
+	status, err := remote.StatusOf(ctx, o.Call, o.Base, known, time.Now())
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,11 @@ func (c *serveCmd) shareKeys(ctx context.Context, s storage.Store, secret []byte
 	if err != nil {
 		return err
 	}
-	return shared.ShareKeys(ctx, secret, scrub)
+	me := mongodb.Replica{Version: readBuilt().String()}
+	if me.Name, err = c.writer(); err != nil {
+		return err
+	}
+	return shared.ShareKeys(ctx, me, secret, scrub)
 }
 
 // writer returns the name that this process has in the history.

@@ -98,11 +98,17 @@ func (n *node) private() bool {
 	return ok && at.IP.IsLoopback()
 }
 
+// plainHTTP reports whether other machines reach the API without TLS.
+func (n *node) plainHTTP(c *serveCmd) bool {
+	return !n.private() && n.tls == nil && !strings.HasPrefix(c.APIURL, "https://")
+}
+
+const doTLS = "give --tls-cert and --tls-key, " +
+	"--public-url https://… if a proxy in front has TLS, or --addr 127.0.0.1:PORT"
+
 // warnOfPlainHTTP warns if other machines reach the API without TLS.
 func (n *node) warnOfPlainHTTP(c *serveCmd) {
-	if n.private() || n.tls != nil || strings.HasPrefix(c.APIURL, "https://") {
-		return
+	if n.plainHTTP(c) {
+		n.log.Warn("other machines reach the API without TLS: "+doTLS, "addr", n.api.Addr().String())
 	}
-	n.log.Warn("other machines reach the API without TLS: give --tls-cert and --tls-key, "+
-		"--public-url https://… if a proxy in front has TLS, or --addr 127.0.0.1:PORT", "addr", n.api.Addr().String())
 }

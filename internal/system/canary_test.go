@@ -1,8 +1,11 @@
 package system
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -52,6 +55,9 @@ func TestCanaries(t *testing.T) {
 			}
 			seen := b.shown(p)
 			p.stop(t)
+			if text := seen["the bundle"]; !strings.Contains(text, "request failed") || strings.Contains(text, "not-a-key") {
+				t.Errorf("the bundle lacks the log, or has a key")
+			}
 			seen["the log"] = p.stderr.String()
 			seen["the decision log"] = fileText(t, rows)
 			if !strings.Contains(seen["the log"], "request failed") {
@@ -132,6 +138,24 @@ func escape(s string) string {
 		fmt.Fprintf(&b, "%%%02X", s[i])
 	}
 	return b.String()
+}
+
+// unpacked returns the files of a tar archive, one after the other.
+func unpacked(t *testing.T, archive string) string {
+	t.Helper()
+	packed, err := gzip.NewReader(strings.NewReader(archive))
+	must(t, err)
+	var text strings.Builder
+	for files := tar.NewReader(packed); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return text.String()
+		}
+		must(t, err)
+		fmt.Fprintln(&text, h.Name)
+		_, err = io.Copy(&text, files)
+		must(t, err)
+	}
 }
 
 // kept returns everything below data: each file, and each key and value of the store. The store
@@ -575,6 +599,8 @@ func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)
 	_, texts["/metrics"] = get(b.t, p.admin+"/metrics")
+	_, packed := get(b.t, p.admin+"/debug/bundle")
+	texts["the bundle"] = unpacked(b.t, packed)
 	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/approvals?limit=500", "/v1/sessions?limit=500", "/v1/lists", "/v1/lists/payees", "/v1/webhooks", "/v1/changes?limit=500", "/v1/usage/summary", "/v1/billing/subscription"} {
 		texts["GET "+path] = b.send(http.MethodGet, path, "", nil).body
 	}

@@ -239,18 +239,27 @@ func brokenDocument(d storage.Document, format string, args ...any) error {
 		Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
 }
 
-// checkEnds compares the ends of both streams of writes with the recorded tip. It also compares the
-// document changes that are not in the chain yet with the last trim of changes.
-func (r *ReadOnly) checkEnds(ctx context.Context) error {
+// CheckTip compares the store with the recorded tip, as a start does. Its error is a *storage.BreakError if the store
+// has lost something.
+func (r *ReadOnly) CheckTip() error {
 	if err := r.found.compare(r.s, r.noted); err != nil {
 		return err
 	}
 	r.found.compareTip(r.s.health.dir, r.noted)
-	if r.found.stale != "" {
-		r.found.addReason("%s", r.found.stale)
-	}
 	if len(r.found.reasons) > 0 {
 		return &storage.BreakError{Err: fmt.Errorf("the store: %s", strings.Join(r.found.reasons, "; "))}
+	}
+	return nil
+}
+
+// checkEnds compares the ends of both streams of writes with the recorded tip. It also compares the
+// document changes that are not in the chain yet with the last trim of changes.
+func (r *ReadOnly) checkEnds(ctx context.Context) error {
+	if err := r.CheckTip(); err != nil {
+		return err
+	}
+	if r.found.stale != "" {
+		return &storage.BreakError{Err: fmt.Errorf("the store: %s", r.found.stale)}
 	}
 	trimmed, err := r.s.count(trimmedKey)
 	if err != nil {

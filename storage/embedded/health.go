@@ -179,6 +179,14 @@ func (h *health) roomToOpen() error {
 	return err
 }
 
+// Space returns the free space of the file system of a directory, and the reserve below which a store refuses writes.
+// If the file system does not say what is free, Space returns the largest number.
+func Space(dir string) (free, reserve uint64, err error) {
+	h := health{dir: dir, fs: vfs.Default}
+	free, err = h.free()
+	return free, defaultMinFree, err
+}
+
 // canWrite returns an error if the directory is not writable. In such a directory Pebble would
 // retry the flush of its log forever.
 func (h *health) canWrite() error {

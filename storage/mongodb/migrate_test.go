@@ -160,7 +160,7 @@ func TestShareKeys(t *testing.T) {
 	o.Log = log.logger()
 	key := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 	a, b := openTest(t, o), openTest(t, o)
-	must(t, a.ShareKeys(t.Context(), key(1), [][]byte{key(2)}))
+	must(t, a.ShareKeys(t.Context(), Replica{"a", "one"}, key(1), [][]byte{key(2)}))
 	for _, test := range []struct {
 		secret byte
 		scrub  [][]byte
@@ -173,7 +173,7 @@ func TestShareKeys(t *testing.T) {
 		{4, [][]byte{key(3)}, "other scrub keys", false},
 		{4, [][]byte{key(2)}, "", true},
 	} {
-		err := b.ShareKeys(t.Context(), key(test.secret), test.scrub)
+		err := b.ShareKeys(t.Context(), Replica{"b", "two"}, key(test.secret), test.scrub)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("ShareKeys(%d, %x) = %v, want %q", test.secret, test.scrub, err, test.want)
 		}
@@ -181,6 +181,11 @@ func TestShareKeys(t *testing.T) {
 			t.Errorf("ShareKeys(%d, %x) has logged %q", test.secret, test.scrub, log)
 		}
 	}
+	replicas, err := b.Replicas(t.Context())
+	must(t, err)
+	if want := []Replica{{"a", "one"}, {"b", "two"}}; !slices.Equal(replicas, want) {
+		t.Errorf("Replicas() = %v, want %v", replicas, want)
+	}
 	giveUpNow(t, b, a)
-	must(t, b.ShareKeys(t.Context(), key(7), [][]byte{key(8)})) // who was given up does not count
+	must(t, b.ShareKeys(t.Context(), Replica{"b", "two"}, key(7), [][]byte{key(8)})) // who was given up does not count
 }

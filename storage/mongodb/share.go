@@ -7,12 +7,34 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// keyDigests are digests of the keys that all replicas of a deployment share.
+// keyDigests are digests of the keys that all replicas of a deployment share, and what a replica says of itself.
 type keyDigests struct {
-	Secret []byte   `bson:"o"` // of the secret of operator tokens
-	Scrub  [][]byte `bson:"s"` // of the scrub keys
+	Secret  []byte   `bson:"o"` // of the secret of operator tokens
+	Scrub   [][]byte `bson:"s"` // of the scrub keys
+	Replica Replica  `bson:"r"`
+}
+
+// Replica is a process that uses the database.
+type Replica struct {
+	Name    string `bson:"n"`
+	Version string `bson:"v"`
+}
+
+// Replicas returns the replicas that run, in the order of their slots.
+func (s *database) Replicas(ctx context.Context) (all []Replica, err error) {
+	rows, err := find[slotRow](ctx, s.slots(), doc(slotHolder, doc("$ne", "")), options.Find().SetSort(doc("_id", 1)))
+	for _, row := range rows {
+		r := Replica{Name: "unnamed", Version: "an unknown version"}
+		if row.Keys != nil && row.Keys.Replica.Version != "" {
+			r = row.Keys.Replica
+		}
+		all = append(all, r)
+	}
+	return all, err
 }
 
 func digestOf(what string, key []byte) []byte {
@@ -21,12 +43,12 @@ func digestOf(what string, key []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// ShareKeys records digests of the keys that all replicas share in the slot, and compares them with those of
-// the other replicas that run. It returns an error if no scrub key is the same: then identities that one hides
+// ShareKeys records in the slot what this replica says of itself, and digests of the keys that all replicas share. It
+// compares the digests with those of the other replicas that run. It returns an error if no scrub key is the same: then identities that one hides
 // the other does not find, or this is another deployment. If the secret alone differs, it logs a warning,
 // because the secret may just be replaced.
-func (s *Store) ShareKeys(ctx context.Context, secret []byte, scrub [][]byte) error {
-	own := keyDigests{Secret: digestOf("operator secret", secret)}
+func (s *Store) ShareKeys(ctx context.Context, me Replica, secret []byte, scrub [][]byte) error {
+	own := keyDigests{Replica: me, Secret: digestOf("operator secret", secret)}
 	for _, key := range scrub {
 		own.Scrub = append(own.Scrub, digestOf("scrub key", key))
 	}
