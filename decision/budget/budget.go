@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -44,13 +45,17 @@ type Counters struct {
 	series map[seriesKey]*series
 	kept   int // the windows of all series
 	max    int // how many are kept at most
-	// reading has a channel for each window that is being read. The channel is closed when the
-	// read ends.
-	reading  map[key]chan struct{}
+	// reading has the windows that are being read, and settling the changes of settlements that are being stored.
+	reading  map[key]*reading
+	settling map[key][]*change
 	reserved map[intentKey]*reservation
 	swept    int // how many windows the last sweep left
-	// reads counts how many windows were read so far.
-	reads uint64
+}
+
+// reading is a window that is being read.
+type reading struct {
+	done    chan struct{} // closed when the read ends
+	settled []*change     // settlements that ended meanwhile, and that the read may have missed
 }
 
 // series holds the windows of one counter of an organization. The key of a window is made of
@@ -62,11 +67,11 @@ type series struct {
 	// named has the keys of windows by the other names that the history may have for their agents.
 	// A settlement knows only such a name.
 	named map[string]string
-	// whole has the rest of the windows, if the whole series was read. Then what is in neither has counted
-	// nothing. apart says that the series has too many windows for that: they are read one by one.
-	whole *whole
-	apart bool
-	used  time.Time // when an intent was last counted
+	// kept is the series in the journal. It is nil if it is not open. The journal must be followed before a window
+	// is read from it, unless caught is behind.
+	kept           *kept
+	behind, caught uint64
+	used           time.Time // when an intent was last counted
 }
 
 // seriesKey names a counter and the revision of the oldest rule that has the counter.
@@ -89,8 +94,9 @@ func New(cfg Config) *Counters {
 	}
 	return &Counters{
 		keeper: newKeeper(cfg.Journal),
-		cfg:    cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
-		reserved: make(map[intentKey]*reservation), leases: lease.NewPool(cfg.Windows),
+		cfg:    cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]*reading),
+		settling: make(map[key][]*change), reserved: make(map[intentKey]*reservation),
+		leases: lease.NewPool(cfg.Windows),
 	}
 }
 
@@ -198,7 +204,16 @@ func (r *Reading) Counts() []condition.Count { return r.counts }
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
 		k.leases.Lock()
-		if w := k.window(c.key); w != nil {
+		w := k.window(c.key)
+		if w != nil && !w.covers(c.bucket) {
+			if w.held > 0 {
+				k.leases.Unlock()
+				return errClock
+			}
+			k.forget(c.key)
+			w = nil
+		}
+		if w != nil {
 			w.expire(c.bucket)
 			c.window = w
 			k.series[c.key.seriesKey].used = at
@@ -209,41 +224,45 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			}
 			continue
 		}
-		of := k.readsLocked(c.key)
-		others, busy := k.reading[of]
+		of := k.readsLocked(c)
+		r, busy := k.reading[of]
 		if !busy {
-			others = make(chan struct{})
-			k.reading[of] = others
+			r = &reading{done: make(chan struct{})}
+			k.reading[of] = r
 			k.sweep(at)
+			k.settle(at)
 		}
-		most := (k.max - k.kept) / 2
 		k.leases.Unlock()
 		if busy {
-			if err := lease.Await(ctx, turn, others); err != nil {
+			if err := lease.Await(ctx, turn, r.done); err != nil {
 				return err
 			}
 			continue
 		}
 		var err error
 		if of == c.key {
-			err = k.readOne(ctx, c, at, turn)
+			err = k.readOne(ctx, c, r, at, turn)
 		} else {
-			err = k.readAll(ctx, c, at, turn, most)
+			err = k.openKept(ctx, c, at, turn)
 		}
 		k.leases.Lock()
 		delete(k.reading, of)
 		k.leases.Unlock()
-		close(others)
+		close(r.done)
 		if err != nil {
 			return fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
 }
 
+// errClock means that the clock was set while an intent of the window is being decided. Its amount is in no row yet,
+// so the window can't be read.
+var errClock = fmt.Errorf("the clock was set by more than half a window: %w", storage.ErrUnavailable)
+
 // readOne reads the window of a cell and keeps it.
-func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+func (k *Counters) readOne(ctx context.Context, c *cell, r *reading, at time.Time, turn condition.Turn) error {
 	names := k.spellings(c)
-	if taken, err := k.take(ctx, c, names, at); taken || err != nil {
+	if taken, err := k.take(ctx, c, r, names, at); taken || err != nil {
 		return err
 	}
 	w, err := k.get(ctx, c, names, at, turn)
@@ -252,9 +271,7 @@ func (k *Counters) readOne(ctx context.Context, c *cell, at time.Time, turn cond
 	}
 	k.leases.Lock()
 	defer k.leases.Unlock()
-	k.reads++
-	w.read = k.reads
-	k.keep(c, w, names, at)
+	k.keep(c, w, r, names, at)
 	return nil
 }
 
@@ -271,8 +288,19 @@ func (k *Counters) window(of key) *window {
 }
 
 // keep adds a window that was read to the windows that are kept. names are the names of the agent in
-// the history.
-func (k *Counters) keep(c *cell, w *window, names []string, at time.Time) {
+// the history. The window gets what settlements add that the read may have missed.
+func (k *Counters) keep(c *cell, w *window, r *reading, names []string, at time.Time) {
+	for _, of := range subjects(c, names) {
+		for _, ch := range k.settling[key{c.key.seriesKey, of}] { // their ends make the window stale
+			w.add(ch.part, max(0, ch.n))
+		}
+		for _, ch := range r.settled {
+			if ch.key.of == of {
+				w.add(ch.part, max(0, ch.n))
+				w.stale = true
+			}
+		}
+	}
 	s := k.seriesLocked(c, at)
 	of := strings.Clone(c.key.of)
 	s.windows[of] = w
@@ -323,14 +351,32 @@ const pageRows = 500
 func (k *Counters) read(
 	ctx context.Context, c *cell, names []string, at time.Time, turn condition.Turn,
 ) (*window, error) {
-	w := &window{}
-	err := k.eachRow(ctx, c, names, at, turn, func(row *storage.Record, amount int64) bool {
-		if !c.counter.BySession || row.SessionID == c.session {
-			w.add(bucketAt(c.counter, row.DecidedAt), amount)
+	w := &window{from: bucketAt(c.counter, since(c, at)) + 1, to: math.MaxInt64}
+	filter := storage.Filter{Decision: engine.Allow, AgentIDs: names, From: since(c, at)}
+	for page := (storage.Page{Limit: pageRows}); ; {
+		rows, next, err := k.cfg.History.ListRecords(ctx, c.key.org, filter, page)
+		if err != nil {
+			return nil, err
 		}
-		return true
-	})
-	return w, err
+		for _, row := range rows {
+			amount, ok := counted(c.counter, row)
+			if ok && (!c.counter.BySession || row.SessionID == c.session) {
+				w.add(bucketAt(c.counter, row.DecidedAt), amount)
+			}
+		}
+		if next == "" {
+			return w, nil
+		}
+		page.After = next
+		if turn != nil {
+			turn.Yield()
+		}
+	}
+}
+
+// since returns the time from which rows are read for the window of c. The clock may go back a little.
+func since(c *cell, at time.Time) time.Time {
+	return at.Add(-c.counter.Window - (behind+2)*c.counter.Bucket())
 }
 
 // counted returns the amount that a row adds to a counter. The amount includes the row's

@@ -36,8 +36,11 @@
 // organizations, those of the organizations that have more than their share are dropped. They are
 // read again once the store has everything that was counted in them.
 //
-// A store without a journal has the rows alone. Then all windows of a counter are read together when
-// the first is needed.
+// The clock may be set. A count is of the rows that were decided within the window before the time of the intent,
+// or within a window after it, whatever the clock was meanwhile. So each window and each series knows the parts that
+// it has. If others are needed they are read again.
+//
+// A store without a journal has the rows alone. Each window is read from them when it is needed.
 //
 // # Replicas
 //

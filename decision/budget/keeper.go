@@ -1,12 +1,14 @@
 package budget
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,11 +24,12 @@ import (
 //
 //	'r' run(8)                             the position that the run has followed: 8 bytes
 //	's' SHA-256 of a series                id(8) run(8) position(8)
+//	'd' id(8)                              part(8) block(8): see the fields from and last of kept
 //	'w' id(8) block(8) SHA-256 of a subject(16)  *(uvarint(part) varint(n))
 //
 // A run is one life of a process. The windows of a series are those of the commits up to its position, or to the
-// position of its run if that is greater. A block has [blockParts] parts of a window. The parts in a value are
-// numbered within their block.
+// position of its run if that is greater. Run 0 is none. A block has [blockParts] parts of a window. The parts in a
+// value are numbered within their block.
 type keeper struct {
 	journal storage.Journal
 	run     uint64
@@ -42,7 +45,12 @@ type keeper struct {
 type kept struct {
 	counter *condition.Counter
 	id      [8]byte
-	dropped int64 // blocks before it were dropped
+	// The series has all parts from one on. Older ones were dropped, or are from before it was filled. last is the
+	// last block.
+	from, last atomic.Int64
+	// old is the block before which the last writes needed none, and writes is their number.
+	old    int64
+	writes int
 	// idle is set when the series is not in memory any more.
 	idle atomic.Bool
 }
@@ -54,6 +62,10 @@ const (
 	// those of followEvery.
 	followAtOnce = 1024
 	followEvery  = time.Second
+	// readAtOnce is how many blocks are read of a window. There are more than three if a clock was ahead.
+	readAtOnce = 64
+	// dropAfter is how many writes must agree that a block is old. A clock that is ahead for a while drops nothing.
+	dropAfter = 64
 	// fillAtOnce is how many windows a fill collects in memory.
 	fillAtOnce = 1 << 16
 )
@@ -74,6 +86,24 @@ func headerKey(s seriesKey) []byte {
 	text = binary.BigEndian.AppendUint64(text, uint64(len(s.org)))
 	sum := sha256.Sum256(append(append(text, s.org...), s.counter...))
 	return append([]byte{'s'}, sum[:]...)
+}
+
+// covers reports whether the series has all parts from one on. s may be nil.
+func (s *kept) covers(part int64) bool { return s != nil && s.from.Load() <= part }
+
+func (s *kept) boundsKey() []byte { return append([]byte{'d'}, s.id[:]...) }
+
+// setBounds sets the bounds of the series in a derivation.
+func (s *kept) setBounds(set map[string][]byte) {
+	v := binary.BigEndian.AppendUint64(nil, uint64(s.from.Load())) //nolint:gosec // the bits stay
+	v = binary.BigEndian.AppendUint64(v, uint64(s.last.Load()))    //nolint:gosec // it is not negative
+	set[string(s.boundsKey())] = v
+}
+
+// allOf returns the ranges of all keys of a series with an id.
+func allOf(id []byte) [][2]string {
+	w, d := "w"+string(id), "d"+string(id)
+	return [][2]string{{w, w + "\xff"}, {d, d + "\x00"}}
 }
 
 func (s *kept) blockKey(block int64) []byte {
@@ -117,17 +147,29 @@ func appendParts(v []byte, parts []storage.WindowPart) []byte {
 	return v
 }
 
-// read adds to w what the series has for a subject around a part. The keeper must have followed every commit that
-// counts for the subject.
-func (k *keeper) read(s *kept, of string, now int64, w *window) error {
-	for block := blockOf(now - condition.Buckets); block <= blockOf(now+condition.Buckets); block++ {
-		v, err := k.journal.Derived(s.key(block, of))
-		if err == nil {
-			err = addParts(w, block, v)
+// read reads into w what the series has for the subjects of, around a part. The keeper must have followed every commit
+// that counts for them.
+func (k *keeper) read(s *kept, of []string, now int64, w *window) error {
+	begin, latest := blockOf(first(now)-behind), s.last.Load()
+	end := min(latest, begin+readAtOnce)
+	for block := begin; block <= end; block++ {
+		for _, of := range of {
+			v, err := k.journal.Derived(s.key(block, of))
+			if err == nil {
+				err = addParts(w, block, v)
+			}
+			if err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return err
+			}
 		}
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return err
-		}
+	}
+	// Blocks are dropped only after from is set.
+	if w.from, w.to = math.MinInt64, math.MaxInt64; begin > 0 {
+		w.from = begin * blockParts
+	}
+	w.from = max(w.from, s.from.Load())
+	if latest > end { // a clock was far ahead
+		w.to = (end+1)*blockParts - 1
 	}
 	return nil
 }
@@ -148,11 +190,11 @@ func (d deltas) add(s *kept, row *storage.Record, n int64) {
 	w.add(bucketAt(s.counter, row.DecidedAt), n)
 }
 
-// write adds deltas to the values of the journal. It also sets values.
-func (k *keeper) write(ctx context.Context, d deltas, set map[string][]byte) error {
+// write adds deltas to the values of the journal. It also sets values. If drop is set, it drops what has become old.
+func (k *keeper) write(ctx context.Context, d deltas, set map[string][]byte, drop bool) error {
 	change := storage.Derivation{Set: set}
 	for s, windows := range d {
-		last := s.dropped
+		last := int64(0)
 		for of, w := range windows {
 			for len(w.parts) > 0 {
 				block := blockOf(w.parts[0].At)
@@ -166,12 +208,31 @@ func (k *keeper) write(ctx context.Context, d deltas, set map[string][]byte) err
 				w.parts, last = w.parts[n:], max(last, block)
 			}
 		}
-		if first := last - 3; first > s.dropped { // a clock that is a window behind still finds all
-			change.Drop = append(change.Drop, [2]string{string(s.blockKey(0)), string(s.blockKey(first))})
-			s.dropped = first
+		if last > s.last.Load() {
+			s.last.Store(last)
+			s.setBounds(set)
+		}
+		if drop {
+			s.drop(last-3, &change) // a clock that is a window behind still finds all
 		}
 	}
 	return k.journal.Derive(ctx, change)
+}
+
+// drop drops the blocks before one, if the last writes did not need them.
+func (s *kept) drop(old int64, change *storage.Derivation) {
+	if s.writes == 0 || old < s.old {
+		s.old = old
+	}
+	if s.writes++; s.writes < dropAfter {
+		return
+	}
+	s.writes = 0
+	if from := s.old * blockParts; from > s.from.Load() {
+		s.from.Store(from)
+		s.setBounds(change.Set)
+		change.Drop = append(change.Drop, [2]string{string(s.blockKey(0)), string(s.blockKey(s.old))})
+	}
 }
 
 func (k *keeper) merge(set map[string][]byte, key []byte, block int64, parts []storage.WindowPart) error {
@@ -236,7 +297,7 @@ func (k *keeper) commits(
 		}
 		set := make(map[string][]byte)
 		mark(upTo, set)
-		if err := k.write(ctx, d, set); err != nil {
+		if err := k.write(ctx, d, set, true); err != nil {
 			return err
 		}
 		*at = upTo
@@ -244,35 +305,42 @@ func (k *keeper) commits(
 	return nil
 }
 
-// open returns a series whose counts are kept as of now. If the journal has not kept it, open fills it from
-// the rows since from, and offers the turn to others meanwhile. Nothing may be counted in the series before open
-// returns.
+// open returns a series that has all parts from one on, as of now. If the journal has not kept them, open fills the
+// series from the rows since a time, and offers the turn to others meanwhile.
 func (k *keeper) open(
-	ctx context.Context, of seriesKey, c *condition.Counter, from time.Time, turn condition.Turn,
+	ctx context.Context, of seriesKey, c *condition.Counter, part int64, from time.Time, turn condition.Turn,
 ) (*kept, error) {
-	s, err := k.resume(ctx, of, c)
+	s, err := k.resume(ctx, of, c, part)
 	if s != nil || err != nil {
 		return s, err
 	}
 	s = &kept{counter: c}
 	rand.Read(s.id[:])
+	s.from.Store(bucketAt(c, from) + 1)
 	at, err := k.journal.Position(ctx)
 	if err == nil {
 		err = k.fill(ctx, of.org, s, from, at, turn)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		err = k.joinLocked(ctx, of, s, at)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return s, k.joinLocked(ctx, of, s, at)
+	if err != nil {
+		gone := storage.Derivation{Drop: allOf(s.id[:])}
+		return nil, errors.Join(err, k.journal.Derive(context.WithoutCancel(ctx), gone))
+	}
+	return s, nil
 }
 
-// resume returns a series that the journal has kept, or nil.
-func (k *keeper) resume(ctx context.Context, of seriesKey, c *condition.Counter) (*kept, error) {
+// resume returns a series that the journal has kept with all parts from one on, or nil.
+func (k *keeper) resume(ctx context.Context, of seriesKey, c *condition.Counter, part int64) (*kept, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s := k.followed[of.org][of]; s != nil {
+		if !s.covers(part) {
+			return nil, nil
+		}
 		s.idle.Store(false)
 		return s, k.followLocked(ctx)
 	}
@@ -285,6 +353,18 @@ func (k *keeper) resume(ctx context.Context, of seriesKey, c *condition.Counter)
 	}
 	s, at := &kept{counter: c}, binary.BigEndian.Uint64(v[16:])
 	copy(s.id[:], v)
+	bounds, err := k.journal.Derived(s.boundsKey())
+	if errors.Is(err, storage.ErrNotFound) || err == nil && len(bounds) != 16 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.from.Store(int64(binary.BigEndian.Uint64(bounds)))     //nolint:gosec // see setBounds
+	s.last.Store(int64(binary.BigEndian.Uint64(bounds[8:]))) //nolint:gosec // see setBounds
+	if !s.covers(part) {
+		return nil, nil
+	}
 	v, err = k.journal.Derived(runKey(binary.BigEndian.Uint64(v[8:])))
 	switch {
 	case err == nil && len(v) == 8:
@@ -313,7 +393,7 @@ func (k *keeper) fill(
 			d.add(s, row, amount)
 		}
 		if len(d[s]) >= fillAtOnce {
-			err = k.write(ctx, d, make(map[string][]byte))
+			err = k.write(ctx, d, make(map[string][]byte), false)
 			clear(d)
 		}
 		return err
@@ -321,7 +401,9 @@ func (k *keeper) fill(
 	if err != nil {
 		return err
 	}
-	return k.write(ctx, d, make(map[string][]byte))
+	set := make(map[string][]byte)
+	s.setBounds(set)
+	return k.write(ctx, d, set, false)
 }
 
 // joinLocked follows a series that is kept up to a position.
@@ -332,16 +414,33 @@ func (k *keeper) joinLocked(ctx context.Context, of seriesKey, s *kept, at uint6
 	if at > k.at {
 		return fmt.Errorf("a window is kept up to commit %d of %d: %w", at, k.at, storage.ErrConflict)
 	}
-	mark := func(at uint64, set map[string][]byte) {
-		v := binary.BigEndian.AppendUint64(s.id[:len(s.id):len(s.id)], k.run)
-		set[string(headerKey(of))] = binary.BigEndian.AppendUint64(v, at)
+	var change storage.Derivation
+	header := headerKey(of)
+	switch v, err := k.journal.Derived(header); {
+	case err == nil && len(v) == 24 && !bytes.HasPrefix(v, s.id[:]):
+		change.Drop = append(allOf(v[:8]), [2]string{string(header), string(header) + "\x00"})
+	case err != nil && !errors.Is(err, storage.ErrNotFound):
+		return err
+	}
+	if old := k.followed[of.org][of]; old != nil {
+		old.from.Store(math.MaxInt64) // nobody reads it any more
+		delete(k.followed[of.org], of)
+	}
+	if err := k.journal.Derive(ctx, change); err != nil {
+		return err
+	}
+	mark := func(run, at uint64, set map[string][]byte) {
+		v := binary.BigEndian.AppendUint64(s.id[:len(s.id):len(s.id)], run)
+		set[string(header)] = binary.BigEndian.AppendUint64(v, at)
 	}
 	alone := map[string]map[seriesKey]*kept{of.org: {of: s}}
-	if err := k.commits(ctx, &at, k.at, alone, mark); err != nil {
+	if err := k.commits(ctx, &at, k.at, alone, func(at uint64, set map[string][]byte) {
+		mark(0, at, set) // the position of this run is greater, and the caller may give up
+	}); err != nil {
 		return err
 	}
 	set := make(map[string][]byte)
-	mark(k.at, set)
+	mark(k.run, k.at, set)
 	if err := k.journal.Derive(ctx, storage.Derivation{Set: set}); err != nil {
 		return err
 	}
@@ -355,22 +454,28 @@ func (k *keeper) joinLocked(ctx context.Context, of seriesKey, s *kept, at uint6
 // leaveLocked drops the series that no intent is counted in any more.
 func (k *keeper) leaveLocked(ctx context.Context) error {
 	var gone storage.Derivation
-	for org, all := range k.followed {
+	var idle []seriesKey
+	for _, all := range k.followed {
 		for of, s := range all {
 			if s.idle.Load() {
-				first, header := string(s.blockKey(0)[:1+len(s.id)]), string(headerKey(of))
-				gone.Drop = append(gone.Drop, [2]string{first, first + "\xff"}, [2]string{header, header + "\x00"})
-				delete(all, of)
+				header := string(headerKey(of))
+				gone.Drop = append(append(gone.Drop, allOf(s.id[:])...), [2]string{header, header + "\x00"})
+				idle = append(idle, of)
 			}
 		}
-		if len(all) == 0 {
-			delete(k.followed, org)
-		}
 	}
-	if len(gone.Drop) == 0 {
+	if len(idle) == 0 {
 		return nil
 	}
-	return k.journal.Derive(ctx, gone)
+	if err := k.journal.Derive(ctx, gone); err != nil {
+		return err // they are followed until their headers are gone, which say that they are
+	}
+	for _, of := range idle {
+		if delete(k.followed[of.org], of); len(k.followed[of.org]) == 0 {
+			delete(k.followed, of.org)
+		}
+	}
+	return nil
 }
 
 // Run gives idle places back to the store until ctx ends. Then it gives back all places. Or it keeps

@@ -126,7 +126,7 @@ func (p *keeping) check(counters []*condition.Counter) {
 }
 
 // TestKept_IsWhatTheRowsSay checks that what is kept equals what the rows have, whatever happens: allowances,
-// settlements, memory that is too small, restarts and crashes.
+// settlements, memory that is too small, a clock that is set, restarts and crashes.
 func TestKept_IsWhatTheRowsSay(t *testing.T) {
 	var counters []*condition.Counter
 	for _, spec := range []string{
@@ -150,10 +150,14 @@ func TestKept_IsWhatTheRowsSay(t *testing.T) {
 			if seed%4 == 3 {
 				p.behind = 3
 			}
+			steps := []time.Duration{0, 15 * time.Minute, 15 * time.Minute, 5 * time.Hour}[seed/2%4]
 			p.open()
 			defer func() { must.Do(t, p.store.Close()) }()
 			for range 150 {
 				p.at = p.at.Add(time.Duration(p.random.IntN(40)) * time.Second)
+				if steps > 0 && p.random.IntN(4) == 0 { // the clock is set
+					p.at = p.at.Add(time.Duration(p.random.Int64N(2*int64(steps))) - steps).Truncate(time.Millisecond)
+				}
 				switch p.random.IntN(12) {
 				case 0, 1:
 					p.settle(counters)
@@ -241,5 +245,192 @@ func TestKept_LimitOfTwentyAllowsTwenty(t *testing.T) {
 	defer func() { must.Do(t, p.store.Close()) }()
 	if try(); allowed.Load() != 20 {
 		t.Errorf("%d were allowed, want 20", allowed.Load())
+	}
+}
+
+// keptOf returns a process with a store, and a counter of a minute.
+func keptOf(t *testing.T, spec string) (*keeping, []*condition.Counter) {
+	c := counter(t, spec)
+	c.Revision = 1
+	p := &keeping{
+		T: t, random: rand.New(rand.NewPCG(1, 5)), disk: vfs.NewCrashableMem(), writer: storagetest.NewWriter(),
+		scrub: taggerOf(t, "n"), at: noon,
+	}
+	p.open()
+	t.Cleanup(func() { must.Do(t, p.store.Close()) })
+	return p, []*condition.Counter{c}
+}
+
+// allow decides an intent of an agent. It returns the row.
+func (p *keeping) allow(counters []*condition.Counter, agent string) *storage.Record {
+	p.Helper()
+	in := p.intent()
+	in.AgentID, in.ActionType, in.SessionID = agent, "pay", "s"
+	r := must.Get(p.k.Read(p.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(p.T)
+	if !reserve(p, r) {
+		p.Fatal("not reserved")
+	}
+	row := p.writer.Record("org", func(row *storage.Record) {
+		row.IntentID, row.ActionType, row.SessionID, row.Cost = in.IntentID, in.ActionType, in.SessionID, in.Cost
+		row.AgentID, row.DecisionID, row.DecidedAt, row.Decision = agent, p.id(), p.at, engine.Allow
+	})
+	must.Get(p.writer.Commit(p.Context(), p.store, row))(p.T)
+	r.Commit()
+	return row
+}
+
+// counted checks the count of an agent, without the intent that asks.
+func (p *keeping) counted(counters []*condition.Counter, agent string, want int64) {
+	p.Helper()
+	in := p.intent()
+	in.AgentID, in.ActionType, in.SessionID, in.Cost = agent, "pay", "s", &engine.Cost{AmountMinor: 1, Currency: "EUR"}
+	got := must.Get(p.k.Simulate(p.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(p.T)
+	if got[0].N-1 != want {
+		p.Fatalf("%s has %d, want %d", agent, got[0].N-1, want)
+	}
+}
+
+const (
+	paysInAMinute  = `{"count":{"by":["agent_id"],"action_type":"pay","window":"60s"},"gt":20}`
+	spentInAMinute = `{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["agent_id"],"window":"60s"},"gt":20}`
+)
+
+// TestKept_AClockThatIsAheadForOneDecision checks that nothing is lost if the clock is an hour ahead for one decision,
+// of the same agent or another, and if memory is swept and commits are followed meanwhile.
+func TestKept_AClockThatIsAheadForOneDecision(t *testing.T) {
+	for _, agent := range []string{"a", "b"} {
+		for _, restart := range []bool{false, true} {
+			p, counters := keptOf(t, paysInAMinute)
+			for range 20 {
+				p.allow(counters, "a")
+			}
+			must.Do(t, p.k.keeper.follow(t.Context()))
+			p.at = noon.Add(time.Hour)
+			p.allow(counters, agent)
+			p.k.leases.Lock()
+			p.k.swept, p.k.max = 0, 1 // sweeps now
+			p.k.sweep(p.at)
+			p.k.max = maxWindows
+			p.k.leases.Unlock()
+			must.Do(t, p.k.keeper.follow(t.Context()))
+			p.at = noon.Add(time.Second)
+			if restart {
+				p.restart(true)
+			}
+			p.counted(counters, "a", 20)
+			p.allow(counters, "a")
+			p.counted(counters, "a", 21)
+		}
+	}
+}
+
+// TestKept_AClockThatWasAheadForLong checks that windows are read again if the clock goes back after old parts
+// were dropped, and that the rows that were decided meanwhile count when the clock comes there again.
+func TestKept_AClockThatWasAheadForLong(t *testing.T) {
+	p, counters := keptOf(t, paysInAMinute)
+	for range 20 {
+		p.allow(counters, "a")
+	}
+	p.at = noon.Add(time.Hour)
+	for range 2 * dropAfter {
+		p.allow(counters, "b")
+		must.Do(t, p.k.keeper.follow(t.Context()))
+	}
+	p.at = noon.Add(time.Second)
+	p.counted(counters, "a", 20)
+	p.counted(counters, "b", 0)
+	p.allow(counters, "b")
+	p.restart(true)
+	p.counted(counters, "a", 20)
+	p.counted(counters, "b", 1)
+	p.at = noon.Add(time.Hour)
+	p.counted(counters, "a", 0)
+	p.counted(counters, "b", 2*dropAfter)
+}
+
+// TestKept_ASettlementThatRaises checks that a settlement that raises an amount counts, whenever the window is read
+// between the preparation of the settlement and its end.
+func TestKept_ASettlementThatRaises(t *testing.T) {
+	n := int64(1000)
+	s := storage.Settlement{Outcome: storage.Executed, AmountMinor: &n, Currency: "EUR", RecordedAt: noon}
+	for when := range 4 { // the window is read before one of the steps
+		p, counters := keptOf(t, spentInAMinute)
+		row := p.allow(counters, "a")
+		p.restart(true)
+		if when == 0 {
+			p.allow(counters, "b")
+		}
+		settling := must.Get(p.k.Settling(t.Context(), counters, "org", row.DecisionID, s, p.at))(t)
+		if when == 1 || when == 3 {
+			p.counted(counters, "a", 1000) // it is about to be stored
+		}
+		must.Get(p.writer.Settle(t.Context(), p.store, row, s))(t)
+		if when == 2 {
+			in := p.intent()
+			in.AgentID = "a"
+			must.Get(p.k.Simulate(t.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(t) // at least
+		}
+		settling.End(t.Context(), true)
+		p.counted(counters, "a", 1000)
+		p.restart(true)
+		p.counted(counters, "a", 1000)
+	}
+}
+
+// cancelling is a journal that ends a context after some calls.
+type cancelling struct {
+	storage.Journal
+	after atomic.Int64
+	stop  context.CancelFunc
+}
+
+func (j *cancelling) Derive(ctx context.Context, d storage.Derivation) error {
+	if j.after.Add(-1) == 0 {
+		j.stop()
+	}
+	return j.Journal.Derive(ctx, d)
+}
+
+// TestKept_ACallerGivesUp checks that a series counts every commit after a caller gave up while the series was filled,
+// joined, read or left.
+func TestKept_ACallerGivesUp(t *testing.T) {
+	for after := range 12 {
+		p, counters := keptOf(t, paysInAMinute)
+		other := counter(t, spentInAMinute)
+		other.Revision = 1
+		j := &cancelling{Journal: p.store}
+		p.k = New(Config{History: p.store, Journal: j, Scrub: p.scrub})
+		p.allow([]*condition.Counter{other}, "b") // the run follows
+		total := int64(0)
+		commit := func(n int) {
+			for range n {
+				p.allow([]*condition.Counter{other}, "a")
+				total++
+			}
+		}
+		commit(5)
+		ctx, stop := context.WithCancel(t.Context())
+		j.stop = stop
+		j.after.Store(int64(after))
+		in := &engine.Input{Intent: p.intent()}
+		in.Intent.ActionType = "pay"
+		p.k.Simulate(ctx, "org", counters, in, p.at) // it may fail
+		commit(3)
+		if s := p.k.series[keyOf("org", counters[0], "a", "s").seriesKey]; s != nil { // it is left, in vain
+			p.k.leases.Lock()
+			s.leave()
+			delete(p.k.series, keyOf("org", counters[0], "a", "s").seriesKey)
+			p.k.kept -= len(s.windows)
+			p.k.leases.Unlock()
+			p.k.keeper.follow(ctx) // it may fail
+		}
+		stop()
+		commit(2)
+		p.k.keeper.follow(ctx) // it fails
+		must.Do(t, p.k.keeper.follow(t.Context()))
+		commit(1)
+		p.counted(counters, "a", total)
+		p.restart(true)
+		p.counted(counters, "a", total)
 	}
 }

@@ -30,10 +30,10 @@ func (r *Reading) snapshot() bool {
 	r.own = k.reserved[r.intent]
 	for i := range r.cells {
 		c := &r.cells[i]
-		if k.window(c.key) != c.window {
+		if k.window(c.key) != c.window || !c.window.covers(c.bucket) {
 			return false
 		}
-		c.before, c.changes = c.window.total(), c.window.changes
+		c.before, c.changes = c.window.total(c.bucket), c.window.changes
 		if r.own.has(c) {
 			c.before -= c.amount
 		}

@@ -3,8 +3,9 @@ package budget
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	"writ.example/writ/engine"
@@ -32,7 +33,7 @@ func settled(c *condition.Counter, s *storage.Settlement, amount int64) (change 
 // Settling is a settlement that is about to be stored.
 type Settling struct {
 	k       *Counters
-	changes []change
+	changes []*change
 }
 
 // change is the change that a settlement makes in a window.
@@ -41,9 +42,9 @@ type change struct {
 	window storage.Window
 	part   int64
 	n      int64
-	read   uint64 // the value of Counters.reads when it was prepared
-	open   bool   // whether it is one of whole.open
-	begun  string // for a shared window, its begin as the store knows it; empty if the store kept none
+	over   time.Time // when it has left the window
+	in     *window   // the window of this process alone that has what the change adds; nil if none was in memory
+	begun  string    // for a shared window, its begin as the store knows it; empty if the store kept none
 }
 
 // Settling prepares to count the settlement of a decision before the settlement is stored. at
@@ -69,8 +70,8 @@ func (k *Counters) Settling(
 	}
 	for _, c := range counters {
 		amount, ok := intentOf(row).Counted(c)
-		ch := change{n: settled(c, &s, amount), part: bucketAt(c, row.DecidedAt)}
-		if !ok || ch.n == 0 || ch.part < bucketAt(c, at)-condition.Buckets-1 {
+		ch := &change{n: settled(c, &s, amount), part: bucketAt(c, row.DecidedAt), over: at.Add(2 * c.Window)}
+		if !ok || ch.n == 0 || k.cfg.Windows != nil && ch.part < bucketAt(c, at)-condition.Buckets-1 {
 			continue
 		}
 		ch.key = keyOf(org, c, row.AgentID, row.SessionID)
@@ -84,9 +85,9 @@ func (k *Counters) Settling(
 
 // prepare makes a change that adds something. For a shared window, it notes which window the
 // store keeps.
-func (p *Settling) prepare(ctx context.Context, ch change) error {
+func (p *Settling) prepare(ctx context.Context, ch *change) error {
 	if p.k.cfg.Windows == nil {
-		p.prepareAlone(&ch)
+		p.prepareAlone(ch)
 		p.changes = append(p.changes, ch)
 		return nil
 	}
@@ -108,61 +109,61 @@ func (ch *change) added() storage.Ask {
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
-// prepareAlone adds what a change adds to a window that only this process counts in. No window contains the settlement
-// yet, because it is not stored.
+// prepareAlone adds what a change adds to a window that only this process counts in. If the window is read before
+// the change ends, it may or may not have the settlement.
 func (p *Settling) prepareAlone(ch *change) {
 	p.k.leases.Lock()
 	defer p.k.leases.Unlock()
-	ch.read = p.k.reads
-	w := p.k.window(ch.key)
-	s := p.k.series[ch.key.seriesKey]
-	if w == nil && s != nil && s.whole != nil {
-		w = s.whole.windows[ch.key.of]
-		if ch.open = s.whole.kept != nil; ch.open {
-			s.whole.open++
-		}
-		if ch.open && w == nil {
-			w = new(window)
-			s.whole.windows[strings.Clone(ch.key.of)] = w
-			p.k.kept++
-		}
-	}
-	if w != nil {
-		w.add(ch.part, max(0, ch.n))
+	p.k.settling[ch.key] = append(p.k.settling[ch.key], ch)
+	if ch.in = p.k.window(ch.key); ch.in != nil {
+		ch.in.add(ch.part, max(0, ch.n))
 	}
 }
 
-// add counts n in a window that only this process counts in. It does not change a window that
-// was read in the meantime, because that window may contain the settlement already. The window may
-// then be too high until it is read again.
-func (p *Settling) add(ch *change, n int64) {
-	p.k.leases.Lock()
-	defer p.k.leases.Unlock()
-	w := p.k.window(ch.key)
-	if s := p.k.series[ch.key.seriesKey]; w == nil && s != nil && s.whole != nil {
-		w = s.whole.windows[ch.key.of]
+// endAlone adds n in a window that only this process counts in. A window that was read since the change was prepared
+// may have the settlement already, so it is not changed but read again.
+func (p *Settling) endAlone(ch *change, n int64) {
+	k := p.k
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	k.settling[ch.key] = slices.DeleteFunc(k.settling[ch.key], func(o *change) bool { return o == ch })
+	if len(k.settling[ch.key]) == 0 {
+		delete(k.settling, ch.key)
 	}
-	if w != nil && w.read <= ch.read {
+	for of, r := range k.reading {
+		if of.seriesKey == ch.key.seriesKey && of.of != everything {
+			r.settled = append(r.settled, ch)
+		}
+	}
+	switch w := k.window(ch.key); {
+	case w == nil:
+		if s := k.series[ch.key.seriesKey]; s != nil {
+			s.behind++
+		}
+	case w != ch.in:
+		w.stale = true
+		w.changes++
+	case n != 0:
 		w.add(ch.part, n)
 	}
 }
 
-// close ends a change in a window that was not in memory. The journal has what became of it.
-func (p *Settling) close(ch *change) {
-	p.k.leases.Lock()
-	defer p.k.leases.Unlock()
-	if s := p.k.series[ch.key.seriesKey]; s != nil && s.whole != nil {
-		s.whole.open--
-		s.whole.behind++
+// settle forgets changes that never ended, because it is not known whether they are stored.
+func (k *Counters) settle(at time.Time) {
+	if len(k.settling) < 1024 {
+		return
 	}
+	maps.DeleteFunc(k.settling, func(_ key, all []*change) bool {
+		return !slices.ContainsFunc(all, func(ch *change) bool { return at.Before(ch.over) })
+	})
 }
 
 // End counts the settlement if it was stored first. Otherwise it takes back what Settling has
-// counted. It must not be called if it is unknown whether the settlement is stored. If the
+// counted. It must not be called if it is unknown whether the settlement is stored. Then, and if the
 // store fails, the counted amount stays until it leaves the window.
 func (p *Settling) End(ctx context.Context, first bool) {
 	for i := range p.changes {
-		p.end(ctx, &p.changes[i], first)
+		p.end(ctx, p.changes[i], first)
 	}
 }
 
@@ -172,13 +173,11 @@ func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 	subtracts, n := first == (ch.n < 0), max(ch.n, -ch.n)
 	var ask storage.Ask
 	switch {
-	case ch.open:
-		p.close(ch)
-		return
 	case p.k.cfg.Windows == nil:
-		if subtracts {
-			p.add(ch, -n)
+		if !subtracts {
+			n = 0
 		}
+		p.endAlone(ch, -n)
 		return
 	case subtracts && ch.begun != "":
 		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: n}}}

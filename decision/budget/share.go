@@ -70,7 +70,7 @@ func (k *Counters) forgetLocked(of key, w *window, err error) error {
 func (k *Counters) refreshLocked(
 	ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn,
 ) (known bool, err error) {
-	if w.shared == nil || w.total()+c.amount <= c.counter.UpTo(0) || w.shared.IsKnown(at) {
+	if w.shared == nil || w.total(c.bucket)+c.amount <= c.counter.UpTo(0) || w.shared.IsKnown(at) {
 		return true, nil
 	}
 	return false, k.forgetLocked(c.key, w, k.leases.Refresh(ctx, turn, w.shared, at, c.bucket))

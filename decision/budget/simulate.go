@@ -42,12 +42,12 @@ func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn con
 		}
 		k.leases.Lock()
 		defer k.leases.Unlock()
-		c.before = c.window.total()
+		c.before = c.window.total(c.bucket)
 		return nil
 	}
 	w, err := k.read(ctx, c, k.spellings(c), at, turn)
 	if err == nil {
-		c.before = w.total()
+		c.before = w.total(c.bucket)
 	}
 	return err
 }

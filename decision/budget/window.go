@@ -14,8 +14,10 @@ import (
 // counted.
 type window struct {
 	parts []storage.WindowPart // by time
-	// read is the value of Counters.reads when the window was read.
-	read uint64
+	// The window has every part from one to another: see covers.
+	from, to int64
+	// stale says that the window may have a settlement twice. It is read again once nothing is held.
+	stale bool
 	// held is the number of reservations that are not committed yet. The history lacks them.
 	held int32
 	// changes counts additions. A reservation fails if there was an addition since its Reading.
@@ -30,33 +32,50 @@ func bucketAt(c *condition.Counter, at time.Time) int64 {
 	return at.UnixMilli() / max(1, c.Bucket().Milliseconds())
 }
 
+// A count is of the parts from first(now) to last(now), where now is the number of the current part. Later parts are
+// of a clock that was ahead.
+func first(now int64) int64 { return now - condition.Buckets }
+func last(now int64) int64  { return now + condition.Buckets }
+
+// behind is how many parts the clock may go back before a window is read again.
+const behind = condition.Buckets / 2
+
+// covers reports whether the window has everything that counts. A window may be read for one time and used for
+// another, because clocks are set. Then it is read again.
+func (w *window) covers(now int64) bool {
+	return w.shared != nil || w.from <= first(now) && last(now) <= w.to && (!w.stale || w.held > 0)
+}
+
 // isEmpty reports whether everything that was counted has left the window. now is the number of
 // the current part.
 func (w *window) isEmpty(now int64) bool {
 	if w.shared != nil {
 		return w.shared.IsIdle()
 	}
-	return len(w.parts) == 0 || w.parts[len(w.parts)-1].At < now-condition.Buckets
+	return len(w.parts) == 0 || w.parts[len(w.parts)-1].At < first(now)-behind
 }
 
-// expire drops the parts that have left the window. now is the number of the current part.
+// expire drops the parts that left the window a while ago. now is the number of the current part.
 func (w *window) expire(now int64) {
-	first := 0
-	for first < len(w.parts) && w.parts[first].At < now-condition.Buckets {
-		first++
+	old := 0
+	for old < len(w.parts) && w.parts[old].At < first(now)-behind {
+		old++
 	}
-	if first > 0 {
-		w.parts = append(w.parts[:0], w.parts[first:]...)
+	if old > 0 {
+		w.parts = append(w.parts[:0], w.parts[old:]...)
 	}
+	w.from = max(w.from, first(now)-behind)
 }
 
-// total returns the count of the window.
-func (w *window) total() (n int64) {
+// total returns the count of the window. now is the number of the current part.
+func (w *window) total(now int64) (n int64) {
 	if w.shared != nil {
 		return w.shared.Total()
 	}
 	for _, p := range w.parts {
-		n = condition.Saturated(n, p.N)
+		if first(now) <= p.At && p.At <= last(now) {
+			n = condition.Saturated(n, p.N)
+		}
 	}
 	return max(n, 0)
 }
@@ -90,12 +109,13 @@ func (k *Counters) sweep(at time.Time) {
 	full := k.kept >= k.max
 	of := make(map[string]int)
 	for id, s := range k.series {
-		of[id.org] += s.size()
+		of[id.org] += len(s.windows)
 	}
 	for id, s := range k.series {
-		k.kept -= s.size()
+		k.kept -= len(s.windows)
 		s.sweep(bucketAt(s.counter, at), full && of[id.org] > k.max*7/8/len(of))
-		if k.kept += s.size(); s.size() == 0 && (k.cfg.Windows != nil || at.Sub(s.used) > s.counter.Window) {
+		k.kept += len(s.windows)
+		if len(s.windows) == 0 && (k.cfg.Windows != nil || at.Sub(s.used) > s.counter.Window) {
 			s.leave()
 			delete(k.series, id)
 		}
@@ -103,41 +123,27 @@ func (k *Counters) sweep(at time.Time) {
 	k.swept = k.kept
 }
 
-// size returns how many windows a series has.
-func (s *series) size() int {
-	if s.whole != nil {
-		return len(s.windows) + len(s.whole.windows)
-	}
-	return len(s.windows)
-}
-
 // sweep forgets the empty windows of a series, or all windows. now is the number of the current part.
 func (s *series) sweep(now int64, all bool) {
-	if all {
-		s.drop()
-	}
 	maps.DeleteFunc(s.windows, func(_ string, w *window) bool { return w.held == 0 && (all || w.isEmpty(now)) })
-	if s.whole != nil {
-		maps.DeleteFunc(s.whole.windows, func(_ string, w *window) bool { return w.isEmpty(now) })
-	}
 	maps.DeleteFunc(s.named, func(_, of string) bool { return s.windows[of] == nil })
+	s.behind++ // the clock may be ahead, so nothing that was forgotten is taken to be over
 }
 
-// drop makes the series ready to lose windows that are not empty. They are read again: from the journal, once it
-// has everything that was counted in them, or else one by one from the rows.
-func (s *series) drop() {
-	switch {
-	case s.whole == nil:
-	case s.whole.kept != nil:
-		s.whole.behind++
-	default:
-		s.whole, s.apart = nil, true
+// forget forgets a window that is not held. It is read again.
+func (k *Counters) forget(of key) {
+	s := k.series[of.seriesKey]
+	if s.windows[of.of] == nil {
+		of.of = s.named[of.of]
 	}
+	delete(s.windows, of.of)
+	k.kept--
+	s.behind++
 }
 
 // leave says that the series is not in memory any more.
 func (s *series) leave() {
-	if s.whole != nil && s.whole.kept != nil {
-		s.whole.kept.idle.Store(true)
+	if s.kept != nil {
+		s.kept.idle.Store(true)
 	}
 }

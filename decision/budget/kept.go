@@ -1,0 +1,93 @@
+package budget
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"writ.example/writ/engine/condition"
+)
+
+// everything is the part of a key that stands for all windows of a series. No window has it, because
+// no id contains a line feed.
+const everything = "\n\n"
+
+// subjects returns the texts for the names that the history may have for the agent of c.
+func subjects(c *cell, names []string) []string {
+	if len(names) == 0 {
+		return []string{c.key.of}
+	}
+	of := make([]string, 0, len(names))
+	for _, name := range names {
+		of = append(of, subject(c.counter, name, c.session))
+	}
+	return of
+}
+
+// readsLocked returns what is read next for a window that is not in memory: the series must be open.
+func (k *Counters) readsLocked(c *cell) key {
+	if s := k.series[c.key.seriesKey]; k.keeper != nil && (s == nil || !s.kept.covers(first(c.bucket))) {
+		return key{c.key.seriesKey, everything}
+	}
+	return c.key
+}
+
+// openKept opens the series of c in the journal.
+func (k *Counters) openKept(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	of := seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}
+	kept, err := k.keeper.open(ctx, of, c.counter, first(c.bucket), since(c, at), turn)
+	if err != nil {
+		return err
+	}
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	s := k.seriesLocked(c, at)
+	s.kept = kept
+	s.behind++
+	return nil
+}
+
+// take reads the window of c from the journal and keeps it. names are the names of the agent in the history. take
+// reports false if the window must be read from the history: there is no journal, or another agent has one of these
+// names too. Then their windows overlap.
+func (k *Counters) take(ctx context.Context, c *cell, r *reading, names []string, at time.Time) (bool, error) {
+	if k.keeper == nil {
+		return false, nil
+	}
+	of := subjects(c, names)
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	s := k.series[c.key.seriesKey]
+	if s == nil || s.kept == nil {
+		return true, nil // the caller finds no window, and opens the series again
+	}
+	if slices.ContainsFunc(of, func(of string) bool { return s.windows[s.named[of]] != nil || s.windows[of] != nil }) {
+		return false, nil
+	}
+	w, kept := &window{}, s.kept
+	if err := k.readKept(ctx, s, of, c.bucket, w); err != nil {
+		return false, err
+	}
+	if k.series[c.key.seriesKey] == s && s.kept == kept && w.covers(c.bucket) {
+		k.keep(c, w, r, names, at)
+	}
+	return true, nil
+}
+
+// readKept reads w from the journal for the subjects of. It releases the lock of k meanwhile.
+func (k *Counters) readKept(ctx context.Context, s *series, of []string, now int64, w *window) error {
+	kept, behind := s.kept, s.behind
+	follow := s.caught != behind
+	k.leases.Unlock()
+	defer k.leases.Lock()
+	if follow {
+		if err := k.keeper.follow(ctx); err != nil {
+			return err
+		}
+		k.leases.Lock()
+		s.caught = max(s.caught, behind)
+		k.leases.Unlock()
+	}
+	return k.keeper.read(kept, of, now, w)
+}
