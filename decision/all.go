@@ -40,7 +40,7 @@ func (s *Service) DecideAll(ctx context.Context, who Caller, requests []Request)
 }
 
 func (s *Service) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
-	b, outs, err := s.begin(ctx, who, len(requests))
+	b, outs, err := s.begin(ctx, who, requests)
 	defer b.end(ctx)
 	if err != nil {
 		return nil, err

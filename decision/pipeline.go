@@ -46,7 +46,7 @@ func (s *Service) Decide(ctx context.Context, who Caller, requests []Request) []
 }
 
 func (s *Service) each(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
-	b, outs, err := s.begin(ctx, who, len(requests))
+	b, outs, err := s.begin(ctx, who, requests)
 	defer b.end(ctx)
 	if err == nil {
 		for i, req := range requests {
@@ -80,9 +80,10 @@ type batch struct {
 	}
 }
 
-// begin returns a batch for n requests and a slice for their outcomes. It returns the slice
+// begin returns a batch for requests and a slice for their outcomes. It returns the slice
 // also if there is an error. The caller must call end on the batch.
-func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
+func (s *Service) begin(ctx context.Context, who Caller, requests []Request) (*batch, []ledger.Outcome, error) {
+	n := len(requests)
 	b, _ := s.batches.Get().(*batch)
 	if b == nil {
 		b = new(batch)
@@ -90,6 +91,9 @@ func (s *Service) begin(ctx context.Context, who Caller, n int) (*batch, []ledge
 	b.Service, b.who = s, who
 	if b.items = b.one.item[:0]; n > 1 {
 		b.items = make([]item, 0, n) // the items must not move, because the ledger gets pointers to their entries
+	}
+	if n > 0 {
+		s.first(ctx, who.Slot, who.Organization, requests[0])
 	}
 	var err error
 	b.plan, err = s.Plans.Of(ctx, who.Slot, who.Organization)

@@ -59,19 +59,22 @@ func (p *Plans) Of(ctx context.Context, turn condition.Turn, org string) (engine
 // Read is [Plans.Of] without the cache. It is for callers that ask for every organization,
 // which would otherwise evict the plans in use.
 func (p *Plans) Read(ctx context.Context, org string) (engine.Plan, error) {
-	all := p.All()
-	free := all[engine.FreePlan]
 	sub, err := p.subs.Subscription(ctx, org)
-	if errors.Is(err, storage.ErrNotFound) {
-		return free, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return engine.Plan{}, err
 	}
-	if plan, ok := all[sub.Plan]; ok {
-		return plan, nil
+	return p.of(sub), nil
+}
+
+// of returns the plan of a subscription, which may be nil.
+func (p *Plans) of(sub *storage.Subscription) engine.Plan {
+	all := p.All()
+	if sub != nil {
+		if plan, ok := all[sub.Plan]; ok {
+			return plan
+		}
 	}
-	return free, nil
+	return all[engine.FreePlan]
 }
 
 // retention returns how long org's history is kept at a time, or 0 if it is kept forever. The

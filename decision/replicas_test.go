@@ -5,13 +5,20 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"writ.example/writ/bench/corpus"
 	"writ.example/writ/decision/budget"
+	"writ.example/writ/engine"
+	"writ.example/writ/internal/metricstest"
 	"writ.example/writ/internal/must"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/ledger"
@@ -25,10 +32,20 @@ import (
 // an allowed action limit times an hour.
 func newReplicas(t *testing.T, n, limit int) []*Service {
 	t.Helper()
+	return openReplicas(t, n, limit, nil)
+}
+
+// openReplicas is newReplicas with a registry for the metrics of the last replica's store.
+func openReplicas(t *testing.T, n, limit int, last prometheus.Registerer) []*Service {
+	t.Helper()
 	set := mongotest.For(t, 1)
 	var all []*Service
-	for range n {
-		store := must.Get(mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler)}))(t)
+	for i := range n {
+		var reg prometheus.Registerer
+		if i == n-1 {
+			reg = last
+		}
+		store := must.Get(mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler), Metrics: reg}))(t)
 		docs := registry.New(store)
 		if len(all) == 0 {
 			must.Get(docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0))(t)
@@ -107,5 +124,50 @@ func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	more, _ = decideOn(t, limit, all...)
 	if count += more; count > limit {
 		t.Errorf("%d were allowed once the first was there again, want %d", count, limit)
+	}
+}
+
+// TestReplicas_CommandsOfAFirstDecision counts what the first decision of an organization asks the server
+// beyond what the next one asks. The beats of the store are counted, too, so the least of several counts.
+func TestReplicas_CommandsOfAFirstDecision(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	all := openReplicas(t, 2, 1<<30, reg)
+	decide := func(s *Service, org string) (n int) {
+		commands := func() (n int) {
+			for name, metric := range metricstest.Read(t, reg) {
+				if strings.HasPrefix(name, "writ_mongodb_command_duration_seconds") && !strings.Contains(name, " getMore ") {
+					n += int(metric.Count)
+				}
+			}
+			return n
+		}
+		before := commands()
+		who := caller()
+		who.Organization = org
+		outs := s.Decide(t.Context(), who, []Request{request()})
+		if outs[0].Err != nil {
+			t.Fatal(outs[0].Err)
+		}
+		return commands() - before
+	}
+	first, next := math.MaxInt, math.MaxInt
+	for i := range 10 {
+		org := fmt.Sprint("org-", i)
+		policy := corpus.ReferencePolicy()
+		policy.OrganizationID = org
+		must.Get(all[0].Documents.PutPolicy(t.Context(), policy, 0))(t)
+		must.Do(t, all[0].Documents.PutRule(t.Context(), org, &engine.Rule{
+			ID: "rule", Name: "rule", IsActive: true, Priority: engine.DefaultPriority, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+			Condition: `{"action_type":"email.send"}`, Action: `{"decision":"deny","reason":"no mail"}`,
+		}, 0))
+		decide(all[0], org) // notes that the rules have decided
+		first = min(first, decide(all[1], org))
+		next = min(next, decide(all[1], org))
+	}
+	// The time of the state that is read, the organization's documents, the policy and the agents. The fifth
+	// asks for places in the meter.
+	t.Logf("%d commands of a first decision, %d of the next", first, next)
+	if more := first - next; more > 4+1 {
+		t.Errorf("a first decision asks the server %d times, the next one %d times: %d more, want 5", first, next, more)
 	}
 }

@@ -36,6 +36,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -178,7 +179,9 @@ type Service struct {
 	counters *budget.Counters
 	verifier *verifier // nil if decisions are not verified
 	sweeper  *retention.Sweeper
-	batches  sync.Pool // holds *batch
+	batches  sync.Pool                // holds *batch
+	changes  atomic.Int64             // how many changes of the store were heard
+	firsts   *Cache[string, struct{}] // keeps nothing: the first loads of organizations under way
 
 	stop       context.CancelFunc // stops the background work
 	background sync.WaitGroup
@@ -229,6 +232,9 @@ func newService(cfg Config) (*Service, error) {
 		sets.prepare = cfg.PrepareQuery
 	}
 	s.Sets = newSets(sets)
+	s.firsts = NewCache(0, func(struct{}) int64 { return 1 }, func(context.Context, string) (none struct{}, _ error) {
+		return none, nil
+	})
 	if cfg.VerifyEvery > 0 {
 		s.verifier = newVerifier(s.Sets, cfg.VerifyEvery, cfg.Log, results)
 	}
@@ -273,6 +279,7 @@ func (s *Service) Close() {
 
 // changed forgets the compiled documents that a change of the store made stale.
 func (s *Service) changed(c storage.Change) {
+	s.changes.Add(1)
 	switch c.Kind {
 	case storage.PolicyKind:
 		s.Sets.InvalidatePolicy(c.Org, c.ID)

@@ -139,3 +139,47 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestService_AFirstReadBeforeAChangeIsNotKept changes each document that the first decision of an
+// organization reads, between that read and the caches. What was read before the change must not be kept.
+func TestService_AFirstReadBeforeAChangeIsNotKept(t *testing.T) {
+	org := corpus.Organization
+	intent := corpus.AllowedIntent()
+	agent := &engine.Agent{ID: uuid.NewString(), Name: "a", ExternalID: intent.AgentID, Status: engine.AgentActive}
+	rule := engine.Rule{
+		ID: uuid.NewString(), Name: "r", Condition: `{"action_type":"` + intent.ActionType + `"}`, Action: `{"decision":"deny"}`, IsActive: true,
+	}
+	for name, change := range map[string]func(s *Service) error{
+		"nothing": func(*Service) error { return nil },
+		"agent": func(s *Service) error {
+			_, err := s.Documents.SetAgentStatus(t.Context(), org, intent.AgentID, engine.AgentDisabled, time.Now(), 0)
+			return err
+		},
+		"stop": func(s *Service) error {
+			_, err := s.Documents.Stop(t.Context(), org, time.Now())
+			return err
+		},
+		"rule": func(s *Service) error { return s.Documents.PutRule(t.Context(), org, &rule, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t)
+			must.Do(t, s.Documents.PutAgent(t.Context(), org, agent, 0))
+			before := s.changes.Load()
+			policy, names := setKey{org, intent.PolicyID}, setKey{org, engine.FoldID(intent.AgentID)}
+			docs := must.Get(s.Documents.First(t.Context(), org, policy.id, names.id))(t)
+			must.Do(t, change(s))
+			s.keepFirst(t.Context(), policy, names, docs, before)
+			if s.Sets.rules.peek(org) == nil || s.Plans.cache.peek(org) == nil || s.Sets.policies.peek(policy) == nil {
+				t.Error("the caches do not have what was read")
+			}
+			outs := s.Decide(t.Context(), caller(), []Request{request()})
+			want := engine.Deny
+			if name == "nothing" {
+				want = engine.Allow
+			}
+			if outs[0].Err != nil || outs[0].Record.Decision != want {
+				t.Errorf("Decide after a change of %s = %+v, want %v", name, outs[0], want)
+			}
+		})
+	}
+}

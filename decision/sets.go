@@ -123,6 +123,10 @@ func (s *Sets) loadPolicy(ctx context.Context, k setKey) (*engine.Policy, error)
 	if err != nil {
 		return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
 	}
+	return s.policyOf(ctx, k, doc)
+}
+
+func (s *Sets) policyOf(ctx context.Context, k setKey, doc *engine.ActionPolicy) (*engine.Policy, error) {
 	defer running(ctx)()
 	defer s.timed(compiledPolicy, time.Now())
 	p, err := engine.CompileStored(doc)
@@ -133,11 +137,18 @@ func (s *Sets) loadPolicy(ctx context.Context, k setKey) (*engine.Policy, error)
 }
 
 func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
+	rules, libraries, revision, err := s.cfg.source.RulesAndLibraries(ctx, org)
+	if err != nil {
+		return orgRules{}, fmt.Errorf("loading the rules: %w", err)
+	}
+	return s.rulesOf(ctx, org, rules, libraries, revision)
+}
+
+// rulesOf compiles the results of RulesAndLibraries. If a list has changed since, it loads the rules again.
+func (s *Sets) rulesOf(
+	ctx context.Context, org string, rules []engine.Rule, libraries []engine.Library, revision int64,
+) (orgRules, error) {
 	for {
-		rules, libraries, revision, err := s.cfg.source.RulesAndLibraries(ctx, org)
-		if err != nil {
-			return orgRules{}, fmt.Errorf("loading the rules: %w", err)
-		}
 		set := s.compileRules(ctx, org, rules, libraries)
 		names := set.ListNames()
 		if len(names) == 0 {
@@ -149,6 +160,9 @@ func (s *Sets) loadRules(ctx context.Context, org string) (orgRules, error) {
 		}
 		if changed > revision { // a list changed in between, so the two never stood together
 			s.retired.put(org, set)
+			if rules, libraries, revision, err = s.cfg.source.RulesAndLibraries(ctx, org); err != nil {
+				return orgRules{}, fmt.Errorf("loading the rules: %w", err)
+			}
 			continue
 		}
 		defer running(ctx)()

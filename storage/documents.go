@@ -73,6 +73,21 @@ type Reader interface {
 	Scan(q Query, f func(position []byte, d Document) (more bool, err error)) error
 }
 
+// Prefetcher is a Reader that can read several ranges of documents in one request to a server.
+type Prefetcher interface {
+	// Prefetch reads what queries select. A later Get or Scan in the order of ids within one of them
+	// asks no server. The queries must be in the order of ids, each of one organization.
+	Prefetch(queries ...Query) error
+}
+
+// Prefetch calls r's Prefetch if r is a [Prefetcher].
+func Prefetch(r Reader, queries ...Query) error {
+	if p, ok := r.(Prefetcher); ok && len(queries) > 0 {
+		return p.Prefetch(queries...)
+	}
+	return nil
+}
+
 // Tx is a Reader that sees its own writes. No other reader sees these writes before the commit.
 type Tx interface {
 	Reader

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,14 @@ type documents struct {
 	ctx context.Context
 	s   *database
 	// err is the first error of a read. The caller's function may have ignored this error.
-	err error
+	err     error
+	fetched []fetched
+}
+
+// fetched has all documents whose keys are in [lower, upper), in the order of their keys.
+type fetched struct {
+	lower, upper string
+	rows         []documentRow
 }
 
 const beginning = "beginning to read"
@@ -63,7 +71,14 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 		return d, err
 	}
 	var row documentRow
-	err = r.s.db.Collection(documentsName).FindOne(r.ctx, doc("_id", documentKey(c, org, id))).Decode(&row)
+	key := documentKey(c, org, id)
+	if rows, ok := r.kept(key, key+"\x00"); ok {
+		if len(rows) == 0 {
+			return d, storage.ErrNotFound
+		}
+		return rows[0].document(c)
+	}
+	err = r.s.db.Collection(documentsName).FindOne(r.ctx, doc("_id", key)).Decode(&row)
 	if err := r.fail(found(err)); err != nil {
 		return d, err
 	}
@@ -106,11 +121,26 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	if q.Index != storage.ByID {
 		return r.scanIndex(c, q, f)
 	}
-	prefix := documentsOf(c, q.Org)
-	selected, none := bounds(prefix, q)
-	if none {
+	lower, upper := bounds(documentsOf(c, q.Org), q)
+	if lower >= upper {
 		return nil
 	}
+	if rows, ok := r.kept(lower, upper); ok {
+		for i := range rows {
+			d, err := rows[i].document(c)
+			if err != nil {
+				return r.fail(refuse(err))
+			}
+			if q.Bare {
+				d.Value = nil
+			}
+			if more, err := f([]byte(d.ID), d); err != nil || !more {
+				return err
+			}
+		}
+		return nil
+	}
+	selected := keysIn(lower, upper)
 	find := options.Find().SetSort(doc("_id", 1))
 	if q.Bare {
 		find.SetProjection(doc(documentValue, 0))
@@ -125,29 +155,74 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	}))
 }
 
-// bounds selects the range of keys for q, and reports whether this range is empty. All keys of
-// q.Org begin with prefix.
-func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
-	lower := slices.Concat(prefix, q.Prefix)
-	upper := end(lower)
-	if from := slices.Concat(prefix, q.From); string(from) > string(lower) {
-		lower = from
+// Prefetch implements storage.Prefetcher.
+func (r *documents) Prefetch(queries ...storage.Query) error {
+	ranges, conditions := make([]fetched, len(queries)), make(bson.A, len(queries))
+	for i, q := range queries {
+		c, err := collection(q.Kind, q.Org)
+		if err != nil {
+			return err
+		}
+		lower, upper := bounds(documentsOf(c, q.Org), q)
+		ranges[i], conditions[i] = fetched{lower: lower, upper: upper}, keysIn(lower, upper)
+	}
+	rows, err := find[documentRow](r.ctx, r.s.db.Collection(documentsName), doc("$or", conditions),
+		options.Find().SetSort(doc("_id", 1)))
+	if err != nil {
+		return r.fail(err)
+	}
+	for i := range ranges {
+		ranges[i].rows = within(rows, ranges[i].lower, ranges[i].upper)
+	}
+	r.fetched = append(r.fetched, ranges...)
+	return nil
+}
+
+// kept returns the documents with keys in [lower, upper) if these were fetched.
+func (r *documents) kept(lower, upper string) (rows []documentRow, ok bool) {
+	for _, f := range r.fetched {
+		if f.lower <= lower && upper <= f.upper {
+			return within(f.rows, lower, upper), true
+		}
+	}
+	return nil, false
+}
+
+// within returns the part of sorted rows whose keys are in [lower, upper).
+func within(rows []documentRow, lower, upper string) []documentRow {
+	at := func(key string) int {
+		i, _ := slices.BinarySearchFunc(rows, key, func(row documentRow, key string) int {
+			return cmp.Compare(row.Key, key)
+		})
+		return i
+	}
+	return rows[at(lower):at(upper)]
+}
+
+// bounds returns the range [lower, upper) of the keys for q. All keys of q.Org begin with prefix.
+func bounds(prefix []byte, q storage.Query) (lower, upper string) {
+	from := slices.Concat(prefix, q.Prefix)
+	to := end(from)
+	if later := slices.Concat(prefix, q.From); string(later) > string(from) {
+		from = later
 	}
 	if q.Every {
-		upper = end([]byte{byte(q.Kind)})
+		to = end([]byte{byte(q.Kind)})
 	}
-	return doc("_id", doc("$gte", text(lower), "$lt", text(upper))), string(lower) >= string(upper)
+	return text(from), text(to)
 }
+
+func keysIn(lower, upper string) bson.D { return doc("_id", doc("$gte", lower, "$lt", upper)) }
 
 func (r *documents) scanIndex(
 	c *storage.Collection, q storage.Query, f func([]byte, storage.Document) (bool, error),
 ) error {
 	prefix := indexOf(q.Kind, q.Org, q.Index)
-	selected, none := bounds(prefix, q)
-	if none {
+	lower, upper := bounds(prefix, q)
+	if lower >= upper {
 		return nil
 	}
-	stages := mongo.Pipeline{doc("$match", selected), doc("$sort", doc("_id", 1))}
+	stages := mongo.Pipeline{doc("$match", keysIn(lower, upper)), doc("$sort", doc("_id", 1))}
 	if !q.Bare {
 		stages = append(stages, doc("$lookup", doc(
 			"from", documentsName, "localField", indexDocument, "foreignField", "_id", "as", "docs",

@@ -101,14 +101,14 @@ func (s *database) ListRecords(
 		indexed, rest := parts(org, &f)
 		var last []byte
 		if len(rest) > 0 || f.Reads() {
-			if last, err = s.lastScanned(ctx, slices.Concat(indexed, within(lower, upper))); err != nil {
+			if last, err = s.lastScanned(ctx, slices.Concat(indexed, idsIn(lower, upper))); err != nil {
 				return err
 			}
 		}
 		if last != nil {
 			lower = last
 		}
-		selected := slices.Concat(indexed, within(lower, upper), rest, times(&f))
+		selected := slices.Concat(indexed, idsIn(lower, upper), rest, times(&f))
 		limit := int64(p.Limit) + 1
 		if f.Reads() {
 			limit = 0 // the findings are compared here
@@ -158,7 +158,7 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	return lower, upper
 }
 
-func within(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
+func idsIn(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
 
 // parts splits f without its times into two conditions. An index serves the first, and the second
 // is for all other fields.

@@ -26,7 +26,7 @@ func TestPlans_UseAnIndex(t *testing.T) {
 	list := func(f storage.Filter) bson.D {
 		lower, upper := idRange(&f, nil)
 		indexed, rest := parts("a", &f)
-		return slices.Concat(indexed, within(lower, upper), rest, times(&f))
+		return slices.Concat(indexed, idsIn(lower, upper), rest, times(&f))
 	}
 	for name, q := range map[string]struct {
 		collection   string

@@ -100,6 +100,57 @@ func rulesOf(org string) storage.Query { return storage.Query{Kind: storage.Rule
 var errRefused = errors.New("refused")
 
 var documentTests = []docTest{
+	{"Prefetch changes no answer", func(d *docs) {
+		orgs := []string{"org", "or", "org2", "o\xc3\xa9"}
+		for _, org := range orgs {
+			d.update(org, put(org, "a", "aa", "b", "c\x00", "\u00ff", "d"))
+			d.update(org, putToken(org, "t"+org))
+		}
+		read := func(queries ...storage.Query) (got []string) {
+			d.view(func(r storage.Reader) error {
+				if err := storage.Prefetch(r, queries...); err != nil {
+					return err
+				}
+				for _, org := range orgs {
+					for _, q := range []storage.Query{
+						rulesOf(org), {Kind: storage.RuleKind, Org: org, Prefix: []byte("a")}, {Kind: storage.RuleKind, Org: org, Bare: true},
+						{Kind: storage.RuleKind, Org: org, From: []byte("aa")}, {Kind: storage.ListKind, Org: org},
+						{Kind: storage.RuleKind, Org: org, Every: true}, {Kind: storage.AgentKind, Org: org, Index: storage.ByAge},
+					} {
+						names, err := ids(r, q)
+						if err != nil {
+							return err
+						}
+						got = append(got, fmt.Sprintf("%+v: %q", q, names))
+					}
+					for _, id := range []string{"a", "aa", "ab", "", "d", "c\x00", "c"} {
+						found, err := r.Get(storage.RuleKind, org, id)
+						got = append(got, fmt.Sprintf("%q: %d bytes of %q, %v", id, len(found.Value), found.ID, errors.Is(err, storage.ErrNotFound)))
+					}
+				}
+				return nil
+			})
+			return got
+		}
+		want := read()
+		for i, queries := range [][]storage.Query{
+			{rulesOf("org")},
+			{rulesOf("org2"), {Kind: storage.ListKind, Org: "org"}, rulesOf("or")},
+			{{Kind: storage.RuleKind, Org: "org", Prefix: []byte("a")}, {Kind: storage.RuleKind, Org: "org", From: []byte("c")}},
+			{rulesOf("none")},
+		} {
+			d.WantSame(fmt.Sprintf("answers after Prefetch %d", i), read(queries...), want)
+		}
+		d.view(func(r storage.Reader) error {
+			if err := storage.Prefetch(r, rulesOf("org")); err != nil {
+				return err
+			}
+			if err := r.Scan(rulesOf("org"), func([]byte, storage.Document) (bool, error) { return true, errRefused }); !errors.Is(err, errRefused) {
+				d.Errorf("Scan = %v, want f's error", err)
+			}
+			return nil
+		})
+	}},
 	{"Update commits all that f wrote, or nothing when f fails, whose error is returned as it is", func(d *docs) {
 		_, err := d.Update(d.Context(), "org", func(tx storage.Tx) error {
 			return errors.Join(put("org", "a", "b")(tx), errRefused)
