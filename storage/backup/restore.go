@@ -39,10 +39,26 @@ func Read(dir string) (m Manifest, err error) {
 	if string(sum) != fmt.Sprintf("%x  %s\n", sha256.Sum256(text), manifestName) {
 		return m, fmt.Errorf("%w: %s or %s has changed", ErrDamaged, manifestName, sumName)
 	}
-	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil || m.Format != format {
-		return m, fmt.Errorf("%s: want a manifest of the format %s: %w", filepath.Join(dir, manifestName), format, err)
+	if m, err = parse(text); err != nil {
+		return m, fmt.Errorf("%s: %w", filepath.Join(dir, manifestName), err)
 	}
+	return m, nil
+}
+
+// parse reads a manifest. Each name in it is of a file that a backup can have, and stands there once.
+func parse(text []byte) (m Manifest, err error) {
+	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil {
+		return m, fmt.Errorf("want a manifest of the format %s: %w", format, err)
+	}
+	if m.Format != format {
+		return m, fmt.Errorf("want a manifest of the format %s, got %.40q", format, m.Format)
+	}
+	seen := make(map[string]bool)
 	for _, f := range m.Files {
+		if seen[f.Name] {
+			return m, fmt.Errorf("%w: %s names %q twice", ErrDamaged, manifestName, f.Name)
+		}
+		seen[f.Name] = true
 		if name, ok := strings.CutPrefix(f.Name, storeName+"/"); !slices.Contains(beside, f.Name) &&
 			(!ok || name == "" || name[0] == '.' || strings.ContainsAny(name, `/\`)) {
 			return m, fmt.Errorf("%w: %s names %q, which no backup has", ErrDamaged, manifestName, f.Name)
