@@ -100,7 +100,8 @@ func (s *database) ListRecords(
 		}
 		indexed, rest := parts(org, &f)
 		var last []byte
-		if len(rest) > 0 || f.Reads() {
+		within := times(&f) // rows of another time can have ids of that time
+		if len(rest) > 0 || len(within) > 0 || f.Reads() {
 			if last, err = s.lastScanned(ctx, slices.Concat(indexed, idsIn(lower, upper))); err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (s *database) ListRecords(
 		if last != nil {
 			lower = last
 		}
-		selected := slices.Concat(indexed, idsIn(lower, upper), rest, times(&f))
+		selected := slices.Concat(indexed, idsIn(lower, upper), rest, within)
 		limit := int64(p.Limit) + 1
 		if f.Reads() {
 			limit = 0 // the findings are compared here

@@ -89,6 +89,20 @@ var historyTests = []test{
 			w.Errorf("page of rows that f does not select = %d records, next %q; want none and a cursor", len(page), next)
 		}
 		w.WantSame("the rest", w.history("org", f, 1), []*storage.Record(nil))
+		// The ids of these rows may be of a time that f selects.
+		first, last := records[0].DecidedAt, records[len(records)-1].DecidedAt
+		for _, f := range []storage.Filter{
+			{To: first}, {From: last.Add(time.Millisecond)}, {To: first, AgentIDs: []string{"agent-0"}},
+			{RuleID: "none"}, {Code: "none", AgentIDs: []string{"agent-0"}}, {SessionID: "none"}, {ActionTypes: []string{"none"}},
+			{Credential: "none"},
+		} {
+			page, next, err := w.ListRecords(w.ctx, "org", f, storage.Page{Limit: 1})
+			w.Must("ListRecords", err)
+			if len(page) != 0 || next == "" {
+				w.Errorf("page of %+v = %d records, next %q; want none and a cursor", f, len(page), next)
+			}
+			w.WantSame("the rest", w.history("org", f, 1), []*storage.Record(nil))
+		}
 		f.PolicyID = "policy-0"
 		if got := len(w.history("org", f, storage.MaxPage)); got != storage.MaxRead+1 {
 			w.Errorf("pages of %+v = %d records, want %d", f, got, storage.MaxRead+1)
