@@ -86,7 +86,9 @@ type Status struct {
 	// Organization says whether everything is stopped.
 	Organization *organizationStatus `json:"organization,omitzero"`
 	Disabled     []string            `json:"agents_disabled,omitzero"`
-	Unseen       map[string]string   `json:"unseen,omitzero"`
+	// SignedWith is the id of the key that signed the newest decision.
+	SignedWith string            `json:"signed_with,omitzero"`
+	Unseen     map[string]string `json:"unseen,omitzero"`
 }
 
 // StatusOf asks for the state of an organization, or for what the server tells anybody if there is no credential.
@@ -107,6 +109,7 @@ func StatusOf(
 		"approvals":    func() error { return s.waiting(ctx, call) },
 		"agents":       func() error { return s.agents(ctx, call) },
 		"organization": func() error { return s.stop(ctx, call) },
+		"signed with":  func() error { return s.signedWith(ctx, call) },
 	} {
 		err := ask()
 		switch {
@@ -145,6 +148,22 @@ func (s *Status) waiting(ctx context.Context, call workspace.Call) error {
 	if n := len(items); err == nil {
 		s.Waiting = &n
 	}
+	return err
+}
+
+// signedWith asks with which key the newest decision was signed.
+func (s *Status) signedWith(ctx context.Context, call workspace.Call) error {
+	items, _, err := List(ctx, call, "/v1/authorizations", nil, 1)
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	var row struct {
+		Receipt struct {
+			KeyID string `json:"kid"`
+		} `json:"receipt"`
+	}
+	err = decode(items[0], &row)
+	s.SignedWith = row.Receipt.KeyID
 	return err
 }
 
@@ -205,7 +224,10 @@ func (s Status) Print(w io.Writer) error {
 	if s.Disabled != nil {
 		pairs = append(pairs, "disabled agents", strings.Join(orNone(s.Disabled), ", "))
 	}
-	for _, what := range []string{"organization", "decisions", "approvals", "agents"} {
+	if s.SignedWith != "" {
+		pairs = append(pairs, "signed with", s.SignedWith)
+	}
+	for _, what := range []string{"organization", "decisions", "approvals", "agents", "signed with"} {
 		if why := s.Unseen[what]; why != "" {
 			pairs = append(pairs, what, "not shown: "+why)
 		}

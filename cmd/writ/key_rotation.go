@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	"writ.example/writ/storage"
 	"writ.example/writ/storage/datadir"
+	"writ.example/writ/storage/receipt"
 )
 
 // rotateEvery is how often the file of the signing key is read.
@@ -16,7 +21,7 @@ const rotateEvery = 2 * time.Second
 func (n *node) rotate(ctx context.Context, data datadir.Dir, file, current string) {
 	tick := time.NewTicker(rotateEvery)
 	defer tick.Stop()
-	published := map[string]bool{current: true}
+	published, settled := map[string]bool{current: true}, make(map[string]bool)
 	for failing := false; ; {
 		select {
 		case <-tick.C:
@@ -33,6 +38,9 @@ func (n *node) rotate(ctx context.Context, data datadir.Dir, file, current strin
 				current = signer.KeyID()
 				n.log.Info("receipts are signed with another key from now on", "kid", current)
 			}
+		}
+		if err == nil {
+			err = n.withdraw(ctx, data, settled)
 		}
 		if err != nil && !failing && ctx.Err() == nil {
 			n.log.Error("the signing key could not be read again: the one before signs on", "error", err)
@@ -59,4 +67,84 @@ func (n *node) publish(ctx context.Context, data datadir.Dir, s datadir.Signing,
 		n.log.Info("another key is published, and signs later", "kid", s.Next.KeyID(), "from", s.From)
 	}
 	return nil
+}
+
+// withdraw stops publishing the retired keys that no row needs. It waits for [datadir.Notice], so that no replica
+// signs with a key any more. It adds to settled each key about which it has decided.
+func (n *node) withdraw(ctx context.Context, data datadir.Dir, settled map[string]bool) error {
+	retired, err := data.Retired()
+	if err != nil {
+		return err
+	}
+	for kid, at := range retired {
+		if settled[kid] || time.Since(at) < datadir.Notice {
+			continue
+		}
+		needed, err := needsKey(ctx, n.store, kid)
+		if err != nil {
+			return fmt.Errorf("whether a row needs the retired key %s: %w", kid, err)
+		}
+		if needed {
+			n.log.Info("a retired key stays published: rows need it", "kid", kid)
+		} else {
+			if err := n.docs.WithdrawKey(ctx, kid); err != nil {
+				return fmt.Errorf("withdrawing the retired key %s: %w", kid, err)
+			}
+			if err := data.Withdraw(kid); err != nil {
+				return err
+			}
+			n.withdrawn.Store(kid, true)
+			n.log.Info("a retired key is not published any more: no row needs it", "kid", kid)
+		}
+		settled[kid] = true
+	}
+	return nil
+}
+
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// needsKey reports whether a row or an entry of the history can be verified only with a key. If the history has
+// imported rows, it needs every key: their verdicts may be under keys that no row names.
+func needsKey(ctx context.Context, log storage.Log, kid string) (bool, error) {
+	signed := make(map[string]bool) // the keys that heads of this store are signed with
+	var chains [][16]byte
+	err := log.Chains(ctx, func(tip receipt.Chain) error {
+		chains = append(chains, tip.ID)
+		return nil
+	})
+	if err != nil {
+		return true, err
+	}
+	for _, chain := range chains {
+		if err := log.Heads(ctx, chain, 1, func(h receipt.SignedHead) error {
+			signed[h.KeyID] = true
+			return nil
+		}); err != nil {
+			return true, err
+		}
+	}
+	if signed[kid] {
+		return true, nil
+	}
+	for _, chain := range chains {
+		err := log.Rows(ctx, storage.RowQuery{Chain: chain, From: 1}, func(rows storage.HeadRows) error {
+			if slices.ContainsFunc(rows.Records, func(r *storage.Record) bool { return !signed[r.Receipt.KeyID] }) {
+				return errFound
+			}
+			return nil
+		})
+		if err != nil {
+			return true, notFound(err)
+		}
+	}
+	return false, nil
+}
+
+// notFound returns err unless it ended a search.
+func notFound(err error) error {
+	if errors.Is(err, errFound) {
+		return nil
+	}
+	return err
 }

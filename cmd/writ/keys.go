@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -51,6 +52,7 @@ func (k keyFiles) missing(d datadir.Dir) (keys []ownKey) {
 type keysCmd struct {
 	Generate keysGenerateCmd `cmd:"" help:"Make a new signing key; receipts signed with the old one keep verifying."`
 	List     keysListCmd     `cmd:"" help:"List the keys of a data directory: which one signs, which one signs next."`
+	Retire   keysRetireCmd   `cmd:"" help:"Retire a key that signs no more: it is published only as long as a row needs it."`
 	Show     keysShowCmd     `cmd:"" help:"Print the public keys that verify this deployment's receipts, as a JSON Web Key Set."`
 }
 
@@ -100,7 +102,7 @@ type keysListCmd struct {
 
 func (c *keysListCmd) Help() string {
 	return `A line a key, the one that signs first. A key that signs no more stays published, so that
-its receipts verify.
+its receipts verify, unless it is retired and no row needs it.
 
   writ keys list --data ./data`
 }
@@ -125,12 +127,50 @@ func (c *keysListCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return &inputError{c.Data.JWKS(), err}
 	}
+	retired, err := c.Data.Retired()
+	if err != nil {
+		return err
+	}
 	for _, kid := range known.IDs() {
-		if !slices.Contains(listed, kid) {
-			fmt.Fprintf(s.out, "%s  published\n", kid)
+		if slices.Contains(listed, kid) {
+			continue
+		}
+		state := "published"
+		if at, ok := retired[kid]; ok {
+			state += ", retired at " + at.Format(time.RFC3339)
+		}
+		fmt.Fprintf(s.out, "%s  %s\n", kid, state)
+	}
+	for _, kid := range slices.Sorted(maps.Keys(retired)) {
+		if len(known.Only(kid).IDs()) == 0 {
+			fmt.Fprintf(s.out, "%s  retired at %s, not published: no row needs it\n", kid, retired[kid].Format(time.RFC3339))
 		}
 	}
 	return nil
+}
+
+type keysRetireCmd struct {
+	Key        string      `arg:"" name:"kid" help:"Id of the key, as writ keys list prints it."`
+	Data       datadir.Dir `default:"./data" help:"Data directory."`
+	SigningKey string      `placeholder:"FILE" help:"Private key that signs receipts, as for serve."`
+}
+
+func (c *keysRetireCmd) Help() string {
+	return `Notes in keys.retired that the key must not sign again: a start with it is refused. A key
+that signs, or will, is not retired. A server that runs publishes the key as long as a row
+of its history needs it, because receipts verify with it. If no row does, the server stops
+publishing it five minutes later. An unused key is one less that could be stolen.
+
+  writ keys list --data ./data
+  writ keys retire 9ooey5gCssRcWGV-aofeliWsJKPTq4Gq6u6h5PSvFc8 --data ./data`
+}
+
+func (c *keysRetireCmd) Run(context.Context, streams) error {
+	signing, err := datadir.ReadSigning(cmp.Or(c.SigningKey, c.Data.SigningKey()))
+	if err != nil {
+		return err
+	}
+	return c.Data.Retire(c.Key, signing, time.Now())
 }
 
 type keysShowCmd struct {

@@ -23,25 +23,26 @@ import (
 
 // node is a running process of a deployment. It has the store, the ledger and the server.
 type node struct {
-	log      *slog.Logger
-	lines    lastLines // of the log
-	scrub    *scrub.Tagger
-	drain    time.Duration
-	store    storage.Store
-	docs     *registry.Registry // the documents in store
-	registry *prometheus.Registry
-	ledger   *ledger.Ledger
-	service  *decision.Service
-	server   *api.Server
-	api      net.Listener
-	admin    net.Listener
-	tls      *tlsfiles.Server // nil without TLS
-	level    *slog.LevelVar   // of the log
-	reloader *reloader        // nil if the settings are not read again
-	secret   []byte           // the secret of operator tokens
-	trusted  receipt.Keys     // the keys that verify this deployment's receipts
-	made     []ownKey         // the keys that this start has made
-	lost     chan error       // receives the reason why the store cannot be used any more; then the process must exit
+	log       *slog.Logger
+	lines     lastLines // of the log
+	scrub     *scrub.Tagger
+	drain     time.Duration
+	store     storage.Store
+	docs      *registry.Registry // the documents in store
+	registry  *prometheus.Registry
+	ledger    *ledger.Ledger
+	service   *decision.Service
+	server    *api.Server
+	api       net.Listener
+	admin     net.Listener
+	tls       *tlsfiles.Server // nil without TLS
+	level     *slog.LevelVar   // of the log
+	reloader  *reloader        // nil if the settings are not read again
+	secret    []byte           // the secret of operator tokens
+	trusted   receipt.Keys     // the keys that verify this deployment's receipts, and those in withdrawn
+	withdrawn sync.Map         // ids of retired keys that no row needs, which are not published
+	made      []ownKey         // the keys that this start has made
+	lost      chan error       // receives the reason why the store cannot be used any more; then the process must exit
 
 	envoy    *envoy.Server    // nil if Envoy is not served
 	envoyTLS *tlsfiles.Server // nil if it is served without TLS

@@ -17,7 +17,12 @@ func (n *node) jwks() []byte {
 	if err != nil {
 		n.log.Warn("the public keys that others sign with could not be read", "problem", err)
 	}
-	return n.trusted.With(published).JWKS()
+	keys := n.trusted.With(published)
+	n.withdrawn.Range(func(kid, _ any) bool {
+		keys = keys.Without(kid.(string))
+		return true
+	})
+	return keys.JWKS()
 }
 
 // nameUnreadable logs every policy whose newest version does not compile. An older writ

@@ -5,6 +5,7 @@
 //	store.tip         how far the store has come, noted beside it
 //	signing-key.pem   the key that signs receipts, and perhaps the one that signs from a later time
 //	keys.jwks         every public key that ever signed: what verifiers trust
+//	keys.retired      the keys that must not sign again
 //	operator-secret   the HS256 secret of operator tokens
 //	scrub-key         the keys of the tags that hide identities
 //

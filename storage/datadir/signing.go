@@ -166,11 +166,20 @@ func (d Dir) makeSigner(
 	return s, trusted, WriteFile(d.SigningKey(), []byte(text), place)
 }
 
-// TrustSigning is [Dir.Trust] for the keys of a file.
+// TrustSigning is [Dir.Trust] for the keys of a file. It refuses a retired key that signs or will.
 func (d Dir) TrustSigning(s Signing) (receipt.Keys, error) {
 	own, err := s.Public()
 	if err != nil {
 		return receipt.Keys{}, err
+	}
+	retired, err := d.Retired()
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	for _, kid := range own.IDs() {
+		if _, ok := retired[kid]; ok && (kid != s.Key.KeyID() || s.At(time.Now()) == s.Key) {
+			return receipt.Keys{}, fmt.Errorf("the signing key %s is retired: writ keys generate --in 0 makes another", kid)
+		}
 	}
 	return d.Trust(own)
 }

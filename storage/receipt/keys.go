@@ -66,6 +66,13 @@ func (k Keys) Only(id string) Keys {
 	return Keys{map[string]ed25519.PublicKey{id: pub}}
 }
 
+// Without returns the set without the key that has this id.
+func (k Keys) Without(id string) Keys {
+	byID := maps.Clone(k.byID)
+	delete(byID, id)
+	return Keys{byID}
+}
+
 // JWKS returns the set as a JSON Web Key Set (RFC 7517, RFC 8037), sorted by key id. ParseKeys
 // reads this form.
 func (k Keys) JWKS() []byte {

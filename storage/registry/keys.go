@@ -10,7 +10,7 @@ import (
 )
 
 // PublishKeys adds public keys that verify receipts of this store. A signer must publish its key
-// before it signs. A key is never removed or replaced.
+// before it signs. A key is never replaced.
 func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 	return r.update(ctx, "", func(tx storage.Tx) error {
 		for _, id := range keys.IDs() {
@@ -45,4 +45,14 @@ func (r *Registry) PublicKeys(ctx context.Context) (keys receipt.Keys, err error
 		keys = keys.With(one)
 	}
 	return keys, nil
+}
+
+// WithdrawKey removes a public key. No row may need it.
+func (r *Registry) WithdrawKey(ctx context.Context, id string) error {
+	return r.update(ctx, "", func(tx storage.Tx) error {
+		if err := tx.Delete(storage.PublicKeyKind, "", id); !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		return nil
+	})
 }
