@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +41,11 @@ func newReplicas(t *testing.T, n, limit int) []*Service {
 // openReplicas is newReplicas with a registry for the metrics of the last replica's store.
 func openReplicas(t *testing.T, n, limit int, last prometheus.Registerer) []*Service {
 	t.Helper()
-	set := mongotest.For(t, 1)
+	return onSet(t, mongotest.For(t, 1), n, limit, last)
+}
+
+func onSet(t *testing.T, set *mongotest.Set, n, limit int, last prometheus.Registerer) []*Service {
+	t.Helper()
 	var all []*Service
 	for i := range n {
 		var reg prometheus.Registerer
@@ -127,28 +134,30 @@ func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	}
 }
 
+// commands returns how many commands a store has sent, without those that wait for changes.
+func commands(t *testing.T, reg prometheus.Gatherer) (n int) {
+	for name, metric := range metricstest.Read(t, reg) {
+		if strings.HasPrefix(name, "writ_mongodb_command_duration_seconds") && !strings.Contains(name, " getMore ") {
+			n += int(metric.Count)
+		}
+	}
+	return n
+}
+
 // TestReplicas_CommandsOfAFirstDecision counts what the first decision of an organization asks the server
 // beyond what the next one asks. The beats of the store are counted, too, so the least of several counts.
 func TestReplicas_CommandsOfAFirstDecision(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	all := openReplicas(t, 2, 1<<30, reg)
 	decide := func(s *Service, org string) (n int) {
-		commands := func() (n int) {
-			for name, metric := range metricstest.Read(t, reg) {
-				if strings.HasPrefix(name, "writ_mongodb_command_duration_seconds") && !strings.Contains(name, " getMore ") {
-					n += int(metric.Count)
-				}
-			}
-			return n
-		}
-		before := commands()
+		before := commands(t, reg)
 		who := caller()
 		who.Organization = org
 		outs := s.Decide(t.Context(), who, []Request{request()})
 		if outs[0].Err != nil {
 			t.Fatal(outs[0].Err)
 		}
-		return commands() - before
+		return commands(t, reg) - before
 	}
 	first, next := math.MaxInt, math.MaxInt
 	for i := range 10 {
@@ -169,5 +178,59 @@ func TestReplicas_CommandsOfAFirstDecision(t *testing.T) {
 	t.Logf("%d commands of a first decision, %d of the next", first, next)
 	if more := first - next; more > 4+1 {
 		t.Errorf("a first decision asks the server %d times, the next one %d times: %d more, want 5", first, next, more)
+	}
+}
+
+// TestSoak_ManyOrganizations prints the rate of decisions of one organization and of 100 organizations at
+// random, and the commands that a decision costs. It also prints the commands of 100 organizations that
+// decide every two seconds.
+func TestSoak_ManyOrganizations(t *testing.T) {
+	if os.Getenv("WRIT_SOAK") == "" {
+		t.Skip("SKIPPED without WRIT_SOAK: prints figures")
+	}
+	reg := prometheus.NewRegistry()
+	s := onSet(t, mongotest.For(t, 3), 1, 1<<30, reg)[0]
+	var orgs []string
+	for i := range 100 {
+		orgs = append(orgs, fmt.Sprint("org-", i))
+		policy := corpus.ReferencePolicy()
+		policy.OrganizationID = orgs[i]
+		must.Get(s.Documents.PutPolicy(t.Context(), policy, 0))(t)
+	}
+	decide := func(org string) {
+		who := caller()
+		who.Organization = org
+		if outs := s.Decide(t.Context(), who, []Request{request()}); outs[0].Err != nil {
+			t.Error(outs[0].Err)
+		}
+	}
+	for _, org := range orgs {
+		decide(org)
+	}
+	const lasts = 5 * time.Second
+	measure := func(what string, workers int, org func() string, pause time.Duration) {
+		sent, began := commands(t, reg), time.Now()
+		var decided atomic.Int64
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for time.Since(began) < lasts {
+					decide(org())
+					decided.Add(1)
+					time.Sleep(pause)
+				}
+			})
+		}
+		wg.Wait()
+		n, took := float64(decided.Load()), time.Since(began)
+		t.Logf("%-34s %7.0f decisions/s, %5.2f commands a decision", what, n/took.Seconds(), float64(commands(t, reg)-sent)/n)
+	}
+	for range 3 {
+		measure("64 callers, one organization", 64, func() string { return orgs[0] }, 0)
+		measure("64 callers, 100 at random", 64, func() string { return orgs[rand.IntN(len(orgs))] }, 0)
+	}
+	var next atomic.Int64
+	for range 3 {
+		measure("100 organizations, each every 2 s", 1, func() string { return orgs[next.Add(1)%100] }, 20*time.Millisecond)
 	}
 }
