@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak cluster check check-ahead lint race vuln licenses contract bench bench-guard fuzz clean
+.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak soak-steps release release-key cluster check check-ahead lint race vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
 soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, the patches of internal/newcomer apply, and each benchmark run once
+	@internal/tools/soak $(MAKE) soak-steps
+
+soak-steps:
 	$(GO) test ./internal/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	$(GO) test ./internal/oracles -run '^TestNoMailerDeliversElsewhere$$' -v -timeout 1h -args -addresses 100000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
@@ -66,7 +69,16 @@ soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resource
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
 	@if command -v chromium >/dev/null; then set -x; WRIT_SOAK=1 WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -run '^TestConsole_ManyRows$$' -count=1 -v ./...; \
 	else echo "SKIPPED the page that gets 20,000 rows: there is no chromium"; fi
+	WRIT_SOAK=1 $(GO) -C internal/tools/release test -v -timeout 2h ./...
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
+
+# It wants a commit with a tag at which make soak passed.
+release: ## Make the files of a release in bin/release: programs, packages, image, chart, checksums, signature
+	@mkdir -p bin && rm -rf bin/release
+	@$(GO) -C internal/tools/release run . $(CURDIR) $(CURDIR)/bin/release
+
+release-key: ## Make the key that signs releases: RELEASE_KEY names its file, RELEASE_PASSWORD its password
+	@$(GO) -C internal/tools/release run . key $(CURDIR)
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
 	$(GO) test -short ./engine/... ./examples ./decision/... ./storage ./storage/receipt ./storage/ledger/... ./storage/registry ./internal/scrub ./api/billing .

@@ -76,7 +76,10 @@ type cli struct {
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Decide what an agent asks an MCP server for, as a gateway between both."`
 	Bench   benchCmd   `cmd:"" help:"Measure a server, beside a floor, OPA, Cerbos or another writ."`
 
-	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`
+	Completion completionCmd `cmd:"" help:"Print the completions for bash, zsh or fish."`
+	Complete   completeCmd   `cmd:"" hidden:""`
+	Man        manCmd        `cmd:"" help:"Write the manual's pages into a directory."`
+	Version    versionCmd    `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print what the verb version prints, and exit."`
 }

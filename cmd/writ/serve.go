@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -94,10 +96,22 @@ finishes the requests it has accepted. SIGHUP, or POST /reload on the
 admin address, reads the settings, the plans and the certificates again.`
 }
 
+// serves refuses a system on which the stores are not tested.
+func serves(system string) error {
+	if system != "linux" {
+		return fmt.Errorf("serve: the store is not tested on %s: run writ serve on linux, such as in a container; "+
+			"the verbs that call a server work here", system)
+	}
+	return nil
+}
+
 // Run serves until ctx ends.
 func (c *serveCmd) Run(
 	ctx context.Context, s streams, strange unread, prepare prepareQuery, k *kong.Context, again again,
 ) error {
+	if err := serves(runtime.GOOS); err != nil {
+		return err
+	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

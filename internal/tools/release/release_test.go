@@ -1,0 +1,305 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+)
+
+// newTree returns a repository with one commit, in which commands run by git.
+func newTree(t *testing.T) (r release, git func(args ...string) string) {
+	t.Helper()
+	r = release{root: t.TempDir()}
+	git = func(args ...string) string {
+		t.Helper()
+		out, err := r.git(t.Context(), append([]string{"-c", "user.name=a", "-c", "user.email=a@b.invalid"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	git("init", "-q")
+	write(t, filepath.Join(r.root, "code"), "1")
+	git("add", ".")
+	git("commit", "-qm", "first")
+	return r, git
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantError fails the test unless err names what is wrong.
+func wantError(t *testing.T, err error, what string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), what) {
+		t.Errorf("the error is %v, want one with %q", err, what)
+	}
+}
+
+// TestSoaked holds that a release is made only of a tree on which make soak passed.
+func TestSoaked(t *testing.T) {
+	r, git := newTree(t)
+	soak := filepath.Join(r.root, soakFile)
+	wantError(t, r.soaked(t.Context()), "wants the output of make soak")
+
+	first := git("rev-parse", "HEAD")
+	write(t, soak, "revision "+first+"\nok rego\n")
+	wantError(t, r.soaked(t.Context()), `the last "passed"`)
+	write(t, soak, "revision "+strings.Repeat("0", 40)+"\npassed\n")
+	wantError(t, r.soaked(t.Context()), "does not come from")
+
+	write(t, soak, "revision "+first+"\nok rego\npassed\n")
+	git("add", ".")
+	git("commit", "-qm", "soaked")
+	if err := r.soaked(t.Context()); err != nil {
+		t.Errorf("a tree that passed is refused: %v", err)
+	}
+	write(t, filepath.Join(r.root, "code"), "2")
+	git("commit", "-qam", "changed")
+	wantError(t, r.soaked(t.Context()), "1 files have changed since make soak passed at "+first+", such as code")
+}
+
+// TestSoak_KeepsWhatPassed runs the script that make soak runs.
+func TestSoak_KeepsWhatPassed(t *testing.T) {
+	script, err := filepath.Abs("../soak")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, git := newTree(t)
+	if err := os.MkdirAll(filepath.Join(r.root, "bench/results"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := func(command string) error {
+		cmd := exec.Command(script, "sh", "-c", command)
+		cmd.Dir = r.root
+		_, err := output(cmd)
+		return err
+	}
+	if err := run("echo no; exit 1"); err == nil {
+		t.Error("make soak passes if a test fails")
+	}
+	if _, err := os.Stat(filepath.Join(r.root, soakFile)); err == nil {
+		t.Error("a soak that failed is kept")
+	}
+	write(t, filepath.Join(r.root, "code"), "2")
+	if err := run("echo ok"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.root, soakFile)); err == nil {
+		t.Error("a soak of a tree with changes is kept")
+	}
+	git("checkout", "-q", "code")
+	if err := run("echo 'ok  rego 2s'; echo more"); err != nil {
+		t.Error(err)
+	}
+	git("add", ".")
+	git("commit", "-qm", "soaked")
+	if err := r.soaked(t.Context()); err != nil {
+		t.Errorf("what the script writes is refused: %v", err)
+	}
+}
+
+// TestIdentify holds that a release is made only of a commit with a tag, without changes.
+func TestIdentify(t *testing.T) {
+	r, git := newTree(t)
+	_, err := identify(t.Context(), r.root)
+	wantError(t, err, "no tag such as v1.2.3")
+	git("tag", "v1.2.3")
+	got, err := identify(t.Context(), r.root)
+	if err != nil || got.version() != "1.2.3" || got.revision != git("rev-parse", "HEAD") || got.time.IsZero() {
+		t.Errorf("identify = %+v, %v", got, err)
+	}
+	write(t, filepath.Join(r.root, "code"), "2")
+	_, err = identify(t.Context(), r.root)
+	wantError(t, err, "the tree has changes")
+}
+
+// newKey makes a key for tests, and returns the file of its public half.
+func newKey(t *testing.T) (key minisign.PrivateKey, public string) {
+	t.Helper()
+	pub, key, err := minisign.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := pub.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public = filepath.Join(t.TempDir(), "release.pub")
+	write(t, public, string(text)+"\n")
+	return key, public
+}
+
+// TestSign signs with a fresh key, verifies, and changes what was signed.
+func TestSign(t *testing.T) {
+	key, public := newKey(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "b"), "two")
+	write(t, filepath.Join(dir, "a"), "one")
+	r := release{tag: "v1.2.3", revision: "abc"}
+	if err := r.sign(dir, key); err != nil {
+		t.Fatal(err)
+	}
+	sums, signature := read(t, filepath.Join(dir, sumsFile)), read(t, filepath.Join(dir, sumsFile+".minisig"))
+	if want := "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed  a\n" +
+		"3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3  b\n"; sums != want {
+		t.Errorf("the sums are\n%s, want\n%s", sums, want)
+	}
+	if !strings.Contains(signature, "trusted comment: writ v1.2.3, commit abc\n") {
+		t.Errorf("the signature does not say which release it is of:\n%s", signature)
+	}
+	pub, err := minisign.PublicKeyFromFile(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !minisign.Verify(pub, []byte(sums), []byte(signature)) {
+		t.Error("the signature does not verify")
+	}
+	if minisign.Verify(pub, []byte(strings.Replace(sums, "7692", "7693", 1)), []byte(signature)) {
+		t.Error("the signature verifies other sums")
+	}
+	if minisign.Verify(pub, []byte(sums), []byte(strings.Replace(signature, "v1.2.3", "v1.2.4", 1))) {
+		t.Error("the signature verifies as one of another release")
+	}
+	program, err := exec.LookPath("minisign")
+	if err != nil {
+		t.Skip("SKIPPED the verification by minisign: it is not installed")
+	}
+	if out, err := exec.Command(program, "-V", "-p", public, "-m", filepath.Join(dir, sumsFile)).CombinedOutput(); err != nil {
+		t.Errorf("minisign refuses the signature: %v\n%s", err, out)
+	}
+}
+
+// TestReadKey refuses a key that nobody could verify with, and a wrong password.
+func TestReadKey(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: minisign makes each guess of a password take seconds")
+	}
+	secret, public := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "release.pub")
+	if err := makeKey(secret, "word", public); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readKey(secret, "word", public); err != nil {
+		t.Errorf("the key that was made is refused: %v", err)
+	}
+	_, other := newKey(t)
+	_, err := readKey(secret, "word", other)
+	wantError(t, err, "is not the key of")
+	_, err = readKey(secret, "other", public)
+	wantError(t, err, "RELEASE_PASSWORD")
+	if err := makeKey(secret, "word", public); !os.IsExist(err) {
+		t.Errorf("a key is overwritten: %v", err)
+	}
+	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the secret key is open to others: %v, %v", info.Mode(), err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// soak skips a test that takes long unless WRIT_SOAK is set. It returns a release of the checkout's commit, cloned into
+// dir and tagged there.
+func soak(t *testing.T, dir string) release {
+	t.Helper()
+	if os.Getenv("WRIT_SOAK") == "" {
+		t.Skip("SKIPPED: it takes long: set WRIT_SOAK=1")
+	}
+	clone := filepath.Join(dir, "clone")
+	if _, err := output(exec.Command("git", "clone", "-q", "../../..", clone)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := output(exec.Command("git", "-C", clone, "tag", "v0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	r, err := identify(t.Context(), clone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestRelease_EveryTarget makes a release, and runs what this machine can run.
+func TestRelease_EveryTarget(t *testing.T) {
+	r := soak(t, t.TempDir())
+	key, public := newKey(t)
+	out := filepath.Join(t.TempDir(), "out")
+	if err := r.make(t.Context(), out, targets, key); err != nil {
+		t.Fatal(err)
+	}
+	runs(t, r, out)
+	for _, one := range targets {
+		if found, _ := filepath.Glob(filepath.Join(out, "writ_*_"+one.os+"_"+one.arch+".*")); len(found) < 2 {
+			t.Errorf("%v has the files %v, want an archive and a list of its modules", one, found)
+		}
+	}
+	cmd := exec.Command("sha256sum", "-c", "--quiet", sumsFile)
+	cmd.Dir = out
+	if _, err := output(cmd); err != nil {
+		t.Error(err)
+	}
+	pub, err := minisign.PublicKeyFromFile(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !minisign.Verify(pub, []byte(read(t, filepath.Join(out, sumsFile))), []byte(read(t, filepath.Join(out, sumsFile+".minisig")))) {
+		t.Error("the signature does not verify")
+	}
+}
+
+// runs holds that the program for this machine in the release says what it is.
+func runs(t *testing.T, r release, out string) {
+	t.Helper()
+	name := fmt.Sprintf("writ_%s_%s_%s", r.version(), runtime.GOOS, runtime.GOARCH)
+	dir := t.TempDir()
+	if _, err := output(exec.Command("tar", "-C", dir, "-xf", filepath.Join(out, name+".tar.gz"))); err != nil {
+		t.Fatal(err)
+	}
+	said, err := output(exec.Command(filepath.Join(dir, name, "writ"), "version"))
+	if err != nil || !strings.HasPrefix(said, "writ v0.0.1, revision "+r.revision) {
+		t.Errorf("writ version prints %q, %v, want v0.0.1 and revision %s", said, err, r.revision)
+	}
+	for _, beside := range []string{"LICENSE", "licenses.md", "completion/_writ", "man/writ.1", "man/writ-serve.1"} {
+		if _, err := os.Stat(filepath.Join(dir, name, beside)); err != nil {
+			t.Errorf("the archive lacks %s", beside)
+		}
+	}
+}
+
+// TestBuild_TwoBuildsSameBytes builds from two copies of the commit, each with a build cache of its own.
+func TestBuild_TwoBuildsSameBytes(t *testing.T) {
+	key, _ := newKey(t)
+	var sums []string
+	for range 2 {
+		dir := t.TempDir()
+		r := soak(t, dir)
+		t.Setenv("GOCACHE", filepath.Join(dir, "cache"))
+		if err := r.make(t.Context(), filepath.Join(dir, "out"), targets[:1], key); err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, read(t, filepath.Join(dir, "out", sumsFile)))
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("two releases of one commit differ:\n%s\n%s", sums[0], sums[1])
+	}
+}
