@@ -216,8 +216,20 @@ func (s *Server) evaluateEach(
 	return s.answers(r, outs)
 }
 
-// decideEach decides the requests that have no error.
+// decideEach decides the requests that have no error. If the service failed for all of them, it returns that error.
 func (s *Server) decideEach(r *request, all []decision.Request, errs []error) ([]ledger.Outcome, error) {
+	outs := s.outcomes(r, all, errs)
+	answered := func(out ledger.Outcome) bool {
+		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
+	}
+	if !slices.ContainsFunc(outs, answered) {
+		return nil, outs[0].Err
+	}
+	return outs, nil
+}
+
+// outcomes decides the requests that have no error. The errors of the others are their outcomes.
+func (s *Server) outcomes(r *request, all []decision.Request, errs []error) []ledger.Outcome {
 	outs := make([]ledger.Outcome, len(all))
 	requests, at := make([]decision.Request, 0, len(all)), make([]int, 0, len(all))
 	for i := range all {
@@ -230,13 +242,7 @@ func (s *Server) decideEach(r *request, all []decision.Request, errs []error) ([
 		outs[at[n]] = out
 		outs[at[n]].Err = aboutDecision(out.Err)
 	}
-	answered := func(out ledger.Outcome) bool {
-		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
-	}
-	if !slices.ContainsFunc(outs, answered) {
-		return nil, outs[0].Err
-	}
-	return outs, nil
+	return outs
 }
 
 // batchAnswer is the body of a batch's answer. It has one item for each intent, in order: a result,
@@ -254,7 +260,7 @@ func (s *Server) answers(r *request, outs []ledger.Outcome) error {
 	r.res.replayed = true
 	for i, out := range outs {
 		if out.Err != nil {
-			body[i].problem = s.itemProblem(r, out.Err)
+			_, body[i].problem = s.itemProblem(r, http.MethodPost, batchPath, out.Err)
 			r.res.replayed = false
 			continue
 		}
@@ -265,13 +271,14 @@ func (s *Server) answers(r *request, outs []ledger.Outcome) error {
 	return r.ok(body)
 }
 
-func (s *Server) itemProblem(r *request, err error) []byte {
+// itemProblem counts the problem of one intent, logs it if operators must know of it, and returns it with its JSON.
+func (s *Server) itemProblem(r *request, method, path string, err error) (*problem, []byte) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	if p.logged {
-		s.refused.add(refused{requestID: r.id, route: http.MethodPost + " " + batchPath, problem: p, err: err})
+		s.refused.add(refused{requestID: r.id, route: method + " " + path, problem: p, err: err})
 	}
-	return p.encode(batchPath, string(r.id))
+	return p, p.encode(path, string(r.id))
 }
 
 // appendJSON implements appender.

@@ -74,12 +74,14 @@ func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error
 	return engine.Decode(raw, field, in.Intent, check)
 }
 
-// decodePlain reads body into in. It returns false if body is not plain; then only some members of
-// in are set.
-func decodePlain(body string, in *evaluateBody) bool {
+// decodePlain reads body into in, and its other members into more. It returns false if body is not
+// plain; then only some members are set.
+func decodePlain(body string, in *evaluateBody, more ...plainText) bool {
 	c := &plainReader{s: body}
-	texts := [...]plainText{{"session_id", &in.session}, {"policy_id", &in.PolicyID}, {"approval_id", &in.ApprovalID}}
-	seen, ok := c.body(texts[:], "intent", func() bool { return c.intent(in) })
+	var memory [4]plainText
+	texts := append(append(memory[:0], plainText{"session_id", &in.session}, plainText{"policy_id", &in.PolicyID},
+		plainText{"approval_id", &in.ApprovalID}), more...)
+	seen, ok := c.body(texts, "intent", func() bool { return c.intent(in) })
 	if !ok || in.Intent == nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ.example/writ/api/wire"
 	"writ.example/writ/engine/condition"
 	"writ.example/writ/storage"
 )
@@ -48,6 +49,11 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 	}
 	if rt.is(resumable) {
 		r.lastEventID = string(fc.Request.Header.Peek(headerLastEventID))
+	}
+	if rt.is(upgrades) {
+		if header, want := wire.Unfit(fc, streamProtocol); header != "" {
+			r.unfit = invalid(header, "%s", want)
+		}
 	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request.Header.Peek(headerSignature))

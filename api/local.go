@@ -35,6 +35,9 @@ var errLocalStream = errors.New("the answer is a stream, which a call of the sam
 
 // RoundTrip implements [http.RoundTripper].
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get(fiber.HeaderUpgrade) != "" {
+		return nil, errLocalStream
+	}
 	var fc fasthttp.RequestCtx
 	fc.Init2(localConn{}, nil, false)
 	in := &fc.Request

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -81,8 +82,8 @@ func (s *Server) gauges() []prometheus.Collector {
 	}
 }
 
-// classes are the metric labels of statuses. The index is the first digit of the status. The server
-// sends no 1xx.
+// classes are the metric labels of statuses. The index is the first digit of the status. The 101 of
+// a stream of intents, the only 1xx, counts as a 2xx.
 var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 // routeMetrics count the requests of one route. The histogram of a class is created at the route's
@@ -111,7 +112,10 @@ func (r *routeMetrics) duration(class int) prometheus.Observer {
 // links to it as an exemplar.
 func (r *routeMetrics) observe(status int, d time.Duration, trace string) {
 	class := status / 100
-	if class < 2 || class > 5 {
+	switch {
+	case status == http.StatusSwitchingProtocols:
+		class = 2
+	case class < 2 || class > 5:
 		class = 5
 	}
 	r.all.responses[class].Inc()

@@ -34,6 +34,9 @@ type request struct {
 	ifMatch, ifNoneMatch string
 	// lastEventID is the header Last-Event-ID, on a route with the trait resumable.
 	lastEventID string
+	// unfit is the error of a request that cannot become a stream of intents, on a route with the
+	// trait upgrades.
+	unfit error
 	// slot is the request's share of the processors. A handler leaves the slot while it waits for
 	// something else.
 	slot admission.Slot
@@ -135,15 +138,22 @@ func (q *query) done() error {
 
 const defaultLimit = 50
 
+// number takes an integer from 1 to most. It returns otherwise if there is no such parameter.
+func (q *query) number(name string, otherwise, most int) int {
+	text, ok := q.take(name)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		q.refuse(invalid(name, "must be an integer from 1 to %d", most))
+	}
+	return n
+}
+
 // page takes the parameters limit and cursor.
 func (q *query) page() storage.Page {
-	p := storage.Page{Limit: defaultLimit}
-	if s, ok := q.take("limit"); ok {
-		n, err := strconv.Atoi(s)
-		if p.Limit = n; err != nil || n < 1 || n > storage.MaxPage {
-			q.refuse(invalid("limit", "must be an integer from 1 to %d", storage.MaxPage))
-		}
-	}
+	p := storage.Page{Limit: q.number("limit", defaultLimit, storage.MaxPage)}
 	s, ok := q.take("cursor")
 	if p.After = s; ok && (s == "" || len(s) > condition.MaxText) {
 		q.refuse(storage.ErrBadCursor)

@@ -47,6 +47,7 @@ type Server struct {
 	exports     *limit.Tally[string] // by organization
 	stream      *stream.Hub
 	viewers     *limit.Tally[string] // streams, by organization
+	intents     *intentStreams
 	polls       *limit.Tally[string] // look-ups that wait for a verdict, by organization
 
 	// giveUp ends the contexts of requests and the refreshing of keys. background waits for that refreshing. unwatch
@@ -90,6 +91,7 @@ func New(cfg Config) (*Server, error) {
 		polls:     limit.NewTally[string](maxPolls, maxPolls/4),
 		exports:   limit.NewTally[string](maxExports, maxExports/16),
 		viewers:   limit.NewTally[string](maxViewers, maxViewers/4),
+		intents:   newIntentStreams(cfg.Registry),
 
 		connections: limit.NewTally[limit.Address](math.MaxInt, cfg.Limits.AddressConnections),
 		giveUp:      giveUp,
@@ -123,10 +125,12 @@ func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.TokenKind:
 		s.auth.forget(c.ID)
+		s.intents.recheck(c.ID)
 	case storage.AgentKind:
 		s.stream.Renamed(c.Org)
 	case storage.EverythingChanged:
 		s.auth.keys.InvalidateAll()
+		s.intents.recheck("")
 		s.stream.Renamed("")
 	}
 }
@@ -214,9 +218,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.endPolls()
 	var err error
 	if ln != nil {
-		err = errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
+		err = errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx), s.intents.wait(ctx))
 	}
 	s.giveUp()
+	s.intents.open.Close()
 	s.unwatch()
 	s.background.Wait()
 	s.exports.Close()
