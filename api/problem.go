@@ -210,6 +210,9 @@ var known = []struct {
 	{storage.ErrImporting, problem{Code: codeStoreUnavailable, retryAfter: 60, logged: true,
 		Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try " +
 			"again once it is."}},
+	{receipt.ErrUnsigned, problem{Code: codeStoreUnavailable, retryAfter: 1, logged: true,
+		Detail: "The signing key cannot be used. Nothing was allowed; send the same request again: an intent is " +
+			"decided once."}},
 	{storage.ErrUnavailable, unavailable(false)}, // the store itself logs this, once
 	{storage.ErrUnknown, unavailable(true)},
 	{context.DeadlineExceeded, tooLong},

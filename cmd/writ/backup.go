@@ -29,7 +29,9 @@ func (n *node) backupIn(c *serveCmd) func(ctx context.Context, name string) (str
 	}
 	files := map[string]string{"keys.jwks": c.Data.JWKS()}
 	if c.BackupKeys {
-		files["signing-key.pem"] = cmp.Or(c.SigningKey, c.Data.SigningKey())
+		if !datadir.IsSigner(c.SigningKey) { // a signer does not give its keys away
+			files["signing-key.pem"] = cmp.Or(c.SigningKey, c.Data.SigningKey())
+		}
 		files["operator-secret"] = cmp.Or(c.OperatorSecret, c.Data.OperatorSecret())
 		files["scrub-key"] = cmp.Or(c.ScrubKey, c.Data.ScrubKey())
 	}

@@ -17,7 +17,7 @@ import (
 
 // keyFiles are the files with the secrets of a deployment. All replicas share the secrets.
 type keyFiles struct {
-	SigningKey     string `placeholder:"FILE" help:"Private key that signs receipts, in PEM. Default: signing-key.pem in the data directory, made by the first start."`
+	SigningKey     string `placeholder:"FILE" help:"Private key that signs receipts, in PEM, or the URL of a signer that holds it: https://HOST/PATH or unix:SOCKET. Default: signing-key.pem in the data directory, made by the first start."`
 	OperatorSecret string `placeholder:"FILE" help:"Secret of operator tokens of HS256: 32 bytes or more in base64. Default: operator-secret in the data directory, made by the first start."`
 	ScrubKey       string `placeholder:"FILE" help:"Keys of the tags that stand for secrets in agent ids and resources of the history: one a line, 32 bytes or more in base64. The first writes tags, filters know all. Default: scrub-key in the data directory, made by the first start."`
 }

@@ -50,7 +50,7 @@ func (s *signing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Reasons: []string{"policy.allowed: it is allowed"}, Exp: never,
 	}
 	rc := receipt.Receipt{Decision: p.Decision, DecisionID: p.DecisionID, Digest: p.Digest(), Exp: p.Exp, KeyID: s.signer.KeyID()}
-	_, sigs := s.signer.Seal(receipt.Chain{}, time.Unix(1, 0), [][32]byte{rc.LeafHash()})
+	_, sigs, _ := s.signer.Seal(receipt.Chain{}, time.Unix(1, 0), [][32]byte{rc.LeafHash()})
 	rc.Sig = sigs[0]
 	data, err := json.Marshal(map[string]any{
 		"ok": true, "approved": true, "reasons": p.Reasons, "decision_id": p.DecisionID, "receipt": rc,

@@ -33,7 +33,8 @@ func (d Dir) Retired() (map[string]time.Time, error) {
 	for lines.Scan() {
 		kid, at, _ := strings.Cut(lines.Text(), " ")
 		if all[kid], err = time.Parse(time.RFC3339, at); err != nil {
-			return nil, fmt.Errorf("%s: line %d: want a key id, a space and a time such as 2026-11-28T09:00:00Z", f.Name(), len(all))
+			return nil, fmt.Errorf("%s: line %d: want a key id, a space and a time such as 2026-11-28T09:00:00Z",
+				f.Name(), len(all))
 		}
 	}
 	return all, lines.Err()

@@ -56,8 +56,19 @@ func (s Signing) Public() (receipt.Keys, error) {
 // The line between two keys.
 const nextMark, nextEnd = "\n# From ", ":\n"
 
-// ReadSigning reads a file of signing keys.
+// ReadSigning reads a file of signing keys, or asks the signer at a URL: see [IsSigner].
 func ReadSigning(name string) (Signing, error) {
+	if IsSigner(name) {
+		signer, err := newRemoteSigner(name)
+		if err != nil {
+			return Signing{}, err
+		}
+		s, err := signer.signing()
+		if err != nil {
+			return Signing{}, fmt.Errorf("asking the signer for its keys: %w", err)
+		}
+		return s, nil
+	}
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return Signing{}, fmt.Errorf("reading the signing key: %w", err)

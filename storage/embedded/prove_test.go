@@ -499,8 +499,8 @@ func TestProve_TailCut(t *testing.T) {
 func TestProve_Anchor(t *testing.T) {
 	w := writeHistory(t)
 	other := writeHistory(t)
-	stranger, _ := signerOf(9).Seal(receipt.Chain{ID: w.anchor.Chain}, time.UnixMilli(1), make([][32]byte, 1))
-	fork, _ := signerOf(1).Seal(receipt.Chain{ID: w.anchor.Chain, Seq: 1, Prev: [32]byte{1}}, time.UnixMilli(1), make([][32]byte, 1))
+	stranger, _, _ := signerOf(9).Seal(receipt.Chain{ID: w.anchor.Chain}, time.UnixMilli(1), make([][32]byte, 1))
+	fork, _, _ := signerOf(1).Seal(receipt.Chain{ID: w.anchor.Chain, Seq: 1, Prev: [32]byte{1}}, time.UnixMilli(1), make([][32]byte, 1))
 	for name, test := range map[string]struct {
 		anchor receipt.SignedHead
 		want   string

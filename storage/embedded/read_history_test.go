@@ -428,7 +428,7 @@ func sealAll(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.Sig
 	for i, e := range fresh.Entries {
 		leaves[i] = receipt.EntryLeaf(e.Body)
 	}
-	head, sigs := signer.Seal(tip, time.UnixMilli(1_800_000_000_000), leaves)
+	head, sigs, _ := signer.Seal(tip, time.UnixMilli(1_800_000_000_000), leaves)
 	for i, e := range fresh.Entries {
 		e.Inclusion = receipt.Inclusion{Sig: sigs[i], KeyID: signer.KeyID()}
 	}

@@ -59,7 +59,7 @@ func (h endsElsewhere) Chains(ctx context.Context, f func(receipt.Chain) error) 
 }
 
 func TestProve_EndOfChain(t *testing.T) {
-	h, _ := testSigner(1).Seal(receipt.Chain{ID: [16]byte{'t'}}, noon, nil)
+	h, _, _ := testSigner(1).Seal(receipt.Chain{ID: [16]byte{'t'}}, noon, nil)
 	_, err := Prove(t.Context(), endsElsewhere{headsOnly{h}}, ProveConfig{Keys: testKeys(t, testSigner(1))})
 	if want := "head 2: the chain ends there, and its heads end at head 1 or with another"; err == nil || err.Error() != want {
 		t.Errorf("Prove = %v, want %s", err, want)

@@ -57,7 +57,7 @@ func TestProve_FirstBrokenHead(t *testing.T) {
 	signer, tip := testSigner(1), receipt.Chain{ID: [16]byte{'t'}}
 	whole := make(headsOnly, headRun+200)
 	for i := range whole {
-		whole[i], _ = signer.Seal(tip, noon, nil)
+		whole[i], _, _ = signer.Seal(tip, noon, nil)
 		tip = tip.Next(whole[i].Head)
 	}
 	cfg := ProveConfig{Keys: testKeys(t, signer), Partial: true}
@@ -105,7 +105,7 @@ func TestProve_RowWithoutAuditDigest(t *testing.T) {
 	row.DecidedAt = storage.IDTime(uuid.MustParse(row.DecisionID))
 	row.Receipt = receipt.Receipt{Decision: "deny", DecisionID: row.DecisionID, Exp: noon.Unix(), KeyID: signer.KeyID()}
 	row.Receipt.Digest = Payload(row).Digest()
-	head, sigs := signer.Seal(receipt.Chain{}, noon, [][32]byte{row.Receipt.LeafHash()})
+	head, sigs, _ := signer.Seal(receipt.Chain{}, noon, [][32]byte{row.Receipt.LeafHash()})
 	row.Receipt.Sig = sigs[0]
 	cfg := ProveConfig{Keys: testKeys(t, signer)}
 	got, err := Prove(t.Context(), oneRow{headsOnly{head}, row}, cfg)

@@ -59,7 +59,10 @@ func (c *committer) sealer(batch []*waiter) storage.Seal {
 			return storage.Batch{}, receipt.SignedHead{}, err
 		}
 		c.leaves = leaves
-		head, sigs := signer.Seal(tip, c.cfg.Now(), leaves)
+		head, sigs, err := signer.Seal(tip, c.cfg.Now(), leaves)
+		if err != nil {
+			return storage.Batch{}, receipt.SignedHead{}, err
+		}
 		for i, r := range sealed.Records {
 			r.Receipt.Sig = sigs[i]
 		}

@@ -80,7 +80,7 @@ func ExampleSigner_Seal() {
 		batch[i].KeyID = signer.KeyID()
 		leaves[i] = batch[i].LeafHash()
 	}
-	head, sigs := signer.Seal(tip, time.Unix(1800000000, 0), leaves)
+	head, sigs, _ := signer.Seal(tip, time.Unix(1800000000, 0), leaves)
 	for i := range batch {
 		batch[i].Sig = sigs[i]
 	}

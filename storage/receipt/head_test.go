@@ -15,7 +15,7 @@ func testChain(s *Signer, id byte, n int) []SignedHead {
 	tip := Chain{ID: [16]byte{id}}
 	heads := make([]SignedHead, n)
 	for i := range heads {
-		heads[i], _ = s.Seal(tip, time.UnixMilli(int64(1000-i)), testLeaves(i))
+		heads[i], _, _ = s.Seal(tip, time.UnixMilli(int64(1000-i)), testLeaves(i))
 		tip = tip.Next(heads[i].Head)
 	}
 	return heads
@@ -42,10 +42,10 @@ func TestVerifyChain(t *testing.T) {
 func TestVerifyChainSaysWhereItBreaks(t *testing.T) {
 	s, other := testSigner(1), testSigner(2)
 	keys := keysOf(t, s.Public())
-	fork, _ := s.Seal(Chain{ID: [16]byte{1}}.Next(testChain(s, 1, 2)[1].Head), time.UnixMilli(7), testLeaves(9))
+	fork, _, _ := s.Seal(Chain{ID: [16]byte{1}}.Next(testChain(s, 1, 2)[1].Head), time.UnixMilli(7), testLeaves(9))
 	// sealedOn returns a head that the trusted signer has sealed on a tip.
 	sealedOn := func(tip Chain) SignedHead {
-		h, _ := s.Seal(tip, time.UnixMilli(7), testLeaves(1))
+		h, _, _ := s.Seal(tip, time.UnixMilli(7), testLeaves(1))
 		return h
 	}
 	for _, tc := range []struct {
@@ -91,8 +91,8 @@ func TestVerifyChainSaysWhereItBreaks(t *testing.T) {
 
 func TestChainSurvivesKeyRotation(t *testing.T) {
 	old, recent := testSigner(1), testSigner(2)
-	a, _ := old.Seal(Chain{}, benchTime, testLeaves(2))
-	b, _ := recent.Seal(Chain{}.Next(a.Head), benchTime, testLeaves(2))
+	a, _, _ := old.Seal(Chain{}, benchTime, testLeaves(2))
+	b, _, _ := recent.Seal(Chain{}.Next(a.Head), benchTime, testLeaves(2))
 	if _, err := VerifyChain(Chain{}, slices.Values([]SignedHead{a, b}), keysOf(t, old.Public(), recent.Public())); err != nil {
 		t.Errorf("VerifyChain across keys = %v", err)
 	}
@@ -181,15 +181,15 @@ func FuzzSignedHead(f *testing.F) {
 func TestSealEdges(t *testing.T) {
 	s := testSigner(1)
 	keys := keysOf(t, s.Public())
-	empty, sigs := s.Seal(Chain{}, time.UnixMilli(math.MinInt32), nil)
+	empty, sigs, _ := s.Seal(Chain{}, time.UnixMilli(math.MinInt32), nil)
 	if err := empty.Verify(keys); err != nil || len(sigs) != 0 || empty.Seq != 1 || empty.Size != 0 {
 		t.Errorf("Seal(no leaves) = %+v with %d sigs, Verify = %v", empty, len(sigs), err)
 	}
-	one, _ := s.Seal(Chain{}, benchTime, testLeaves(1))
+	one, _, _ := s.Seal(Chain{}, benchTime, testLeaves(1))
 	if one.Root != testLeaves(1)[0] {
 		t.Errorf("root of one leaf = %x, want the leaf hash %x", one.Root, testLeaves(1)[0])
 	}
-	again, _ := s.Seal(Chain{}, benchTime, testLeaves(1))
+	again, _, _ := s.Seal(Chain{}, benchTime, testLeaves(1))
 	if again != one {
 		t.Errorf("Seal with the same arguments = %+v, want %+v", again, one)
 	}

@@ -15,7 +15,7 @@ func TestInclusion_ProvesAnEntryBesideReceipts(t *testing.T) {
 	r := Receipt{Decision: Allow, DecisionID: "d", Digest: DigestBytes(nil), Exp: 1, KeyID: signer.KeyID()}
 	entry := []byte(`{"entry":"settlement","outcome":"executed"}`)
 	leaves := [][32]byte{r.LeafHash(), EntryLeaf(entry)}
-	head, sigs := signer.Seal(Chain{ID: [16]byte{1}}, time.UnixMilli(1), leaves)
+	head, sigs, _ := signer.Seal(Chain{ID: [16]byte{1}}, time.UnixMilli(1), leaves)
 	in := Inclusion{Sig: sigs[1], KeyID: signer.KeyID()}
 	if err := in.Verify(leaves[1], keys); err != nil {
 		t.Errorf("Verify = %v", err)

@@ -15,7 +15,7 @@ func seal(t testing.TB, s *Signer, c Chain, rs []Receipt) Keys {
 		rs[i].KeyID = s.KeyID()
 		leaves[i] = rs[i].LeafHash()
 	}
-	_, sigs := s.Seal(c, benchTime, leaves)
+	_, sigs, _ := s.Seal(c, benchTime, leaves)
 	for i := range rs {
 		rs[i].Sig = sigs[i]
 	}

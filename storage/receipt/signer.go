@@ -1,10 +1,12 @@
 package receipt
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,9 +17,13 @@ import (
 // Signer seals batches with one Ed25519 key. It is immutable and safe for concurrent use. If a
 // Signer is printed, the output has the key id, never the key.
 type Signer struct {
-	priv ed25519.PrivateKey
-	kid  string
+	public ed25519.PublicKey
+	kid    string
+	sign   func(message []byte) ([]byte, error)
 }
+
+// ErrUnsigned means that a key that another program holds did not sign. Its program is silent, slow or wrong.
+var ErrUnsigned = errors.New("the signer gave no signature")
 
 // NewSigner returns a signer with a copy of priv. It panics, as ed25519.Sign does, if priv is not
 // ed25519.PrivateKeySize bytes long. NewSigner derives the public half from the seed again.
@@ -27,7 +33,28 @@ func NewSigner(priv ed25519.PrivateKey) *Signer {
 		panic(fmt.Sprintf("receipt: private key of %d bytes", len(priv)))
 	}
 	own := ed25519.NewKeyFromSeed(priv.Seed())
-	return &Signer{priv: own, kid: KeyID(publicHalf(own))}
+	return &Signer{publicHalf(own), KeyID(publicHalf(own)), func(message []byte) ([]byte, error) {
+		return ed25519.Sign(own, message), nil
+	}}
+}
+
+// NewRemoteSigner returns a signer whose private key another program holds. sign asks that program for a
+// signature. It must end by itself. Seal verifies the signature before it uses it.
+func NewRemoteSigner(public ed25519.PublicKey, sign func(message []byte) ([]byte, error)) (*Signer, error) {
+	if err := checkPublic(public); err != nil {
+		return nil, err
+	}
+	public = bytes.Clone(public)
+	return &Signer{public, KeyID(public), func(message []byte) ([]byte, error) {
+		sig, err := sign(message)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnsigned, err)
+		}
+		if !ed25519.Verify(public, message, sig) {
+			return nil, fmt.Errorf("%w: what it answers does not verify", ErrUnsigned)
+		}
+		return sig, nil
+	}}, nil
 }
 
 func publicHalf(priv ed25519.PrivateKey) ed25519.PublicKey {
@@ -39,7 +66,7 @@ func (s *Signer) KeyID() string { return s.kid }
 
 // Public returns a copy of the public key.
 func (s *Signer) Public() ed25519.PublicKey {
-	return append(ed25519.PublicKey(nil), publicHalf(s.priv)...)
+	return bytes.Clone(s.public)
 }
 
 // Format prints the key id for every verb.
@@ -57,9 +84,11 @@ func (s *Signer) Format(f fmt.State, _ rune) {
 // durable, c.Next(head.Head) is the next tip. If two batches are sealed on the same tip,
 // the chain forks, and VerifyChain reports this.
 //
+// A key in memory never fails. The error of another one is [ErrUnsigned], and nothing is signed.
+//
 // Without leaves Seal signs the empty tree, whose root is SHA-256 of nothing. Seal panics for more
 // than 2^32-1 leaves.
-func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []string) {
+func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []string, error) {
 	if len(leaves) > math.MaxUint32 {
 		panic(fmt.Sprintf("receipt: batch of %d leaves", len(leaves)))
 	}
@@ -73,8 +102,12 @@ func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []s
 		Root:      t.root(),
 	}}
 	var buf [headLen]byte
-	copy(h.Sig[:], ed25519.Sign(s.priv, h.append(buf[:0])))
-	return h, sigs(&h, t)
+	sig, err := s.sign(h.append(buf[:0]))
+	if err != nil {
+		return SignedHead{}, nil, err
+	}
+	copy(h.Sig[:], sig)
+	return h, sigs(&h, t), nil
 }
 
 // sigs encodes all strings in one buffer. Each string begins with the bytes that the batch shares.

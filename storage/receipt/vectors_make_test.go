@@ -83,7 +83,7 @@ func makeBatch(t *testing.T, s *Signer, tip Chain, at time.Time, rs []Receipt) (
 		rs[i].KeyID = s.KeyID()
 		leaves[i] = rs[i].LeafHash()
 	}
-	head, sigs := s.Seal(tip, at, leaves)
+	head, sigs, _ := s.Seal(tip, at, leaves)
 	stored, err := head.MarshalBinary()
 	must(t, err)
 	sum := head.Hash()

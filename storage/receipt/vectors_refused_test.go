@@ -160,7 +160,7 @@ func refusedKeys(t *testing.T, batch []Receipt) []refusedVector {
 // forge returns r with a signature by s in a batch of one. r keeps its key id.
 func forge(t *testing.T, s *Signer, r Receipt) Receipt {
 	t.Helper()
-	_, sigs := s.Seal(Chain{ID: vectorChain}, time.Unix(vectorNow, 0), [][32]byte{r.LeafHash()})
+	_, sigs, _ := s.Seal(Chain{ID: vectorChain}, time.Unix(vectorNow, 0), [][32]byte{r.LeafHash()})
 	r.Sig = sigs[0]
 	return r
 }

@@ -42,7 +42,7 @@ func workedExample(t testing.TB) (p receipt.Payload, batch [2]receipt.Receipt, h
 		batch[i].KeyID = signer.KeyID()
 		leaves = append(leaves, batch[i].LeafHash())
 	}
-	head, sigs := signer.Seal(receipt.Chain{ID: [16]byte([]byte("example-chain-01"))}, time.UnixMilli(1800000000123), leaves)
+	head, sigs, _ := signer.Seal(receipt.Chain{ID: [16]byte([]byte("example-chain-01"))}, time.UnixMilli(1800000000123), leaves)
 	for i := range batch {
 		batch[i].Sig = sigs[i]
 	}

@@ -18,7 +18,7 @@ import (
 // benchmark measures a store without the cost of signing.
 func Unsigned() storage.Seal {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	_, sigs := signer.Seal(receipt.Chain{}, time.Time{}, make([][32]byte, 64))
+	_, sigs, _ := signer.Seal(receipt.Chain{}, time.Time{}, make([][32]byte, 64))
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		leaves := make([][32]byte, len(fresh.Records))
 		for i, r := range fresh.Records {

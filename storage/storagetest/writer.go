@@ -147,7 +147,7 @@ func (w *Writer) Seal(tip receipt.Chain, fresh storage.Batch) (storage.Batch, re
 	for _, e := range fresh.Entries {
 		leaves = append(leaves, receipt.EntryLeaf(e.Body))
 	}
-	head, sigs := w.signer.Seal(tip, noon, leaves)
+	head, sigs, _ := w.signer.Seal(tip, noon, leaves)
 	for i, r := range fresh.Records {
 		r.Receipt.Sig = sigs[i]
 	}

@@ -145,7 +145,7 @@ func (f *forger) seal(entries ...*storage.Entry) {
 	for _, e := range entries {
 		leaves = append(leaves, receipt.EntryLeaf(e.Body))
 	}
-	head, sigs := signerOf(2).Seal(receipt.Chain{ID: last.Chain}.Next(last.Head), time.UnixMilli(last.UnixMilli), leaves)
+	head, sigs, _ := signerOf(2).Seal(receipt.Chain{ID: last.Chain}.Next(last.Head), time.UnixMilli(last.UnixMilli), leaves)
 	for i, e := range entries {
 		e.Inclusion = receipt.Inclusion{Sig: sigs[i], KeyID: head.KeyID}
 	}
@@ -294,11 +294,11 @@ var headForgeries = []forgery{
 		return h[:len(h)-1], fmt.Sprintf("and the history ends at head %d", len(h)-1)
 	}),
 	headForgery("a head of another key", func(h []receipt.SignedHead) ([]receipt.SignedHead, string) {
-		h[1], _ = signerOf(9).Seal(receipt.Chain{ID: h[0].Chain}.Next(h[0].Head), time.UnixMilli(1), make([][32]byte, 3))
+		h[1], _, _ = signerOf(9).Seal(receipt.Chain{ID: h[0].Chain}.Next(h[0].Head), time.UnixMilli(1), make([][32]byte, 3))
 		return h, "head 2: receipt: unknown key"
 	}),
 	headForgery("a head of another key under a trusted name", func(h []receipt.SignedHead) ([]receipt.SignedHead, string) {
-		h[1], _ = signerOf(9).Seal(receipt.Chain{ID: h[0].Chain}.Next(h[0].Head), time.UnixMilli(1), make([][32]byte, 3))
+		h[1], _, _ = signerOf(9).Seal(receipt.Chain{ID: h[0].Chain}.Next(h[0].Head), time.UnixMilli(1), make([][32]byte, 3))
 		h[1].KeyID = h[0].KeyID
 		return h, "head 2: receipt: signature does not verify"
 	}),

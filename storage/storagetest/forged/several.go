@@ -40,7 +40,7 @@ var chainForgeries = []forgery{
 	chain("the last head of a chain deleted", "its receipt is under head 3 of chain A, and the history ends at head 2",
 		func(f *forger, a, _, _ [16]byte) { f.ByChain[a] = f.ByChain[a][:2] }),
 	chain("a head of an unknown writer", "chain 09000000000000000000000000000000, head 1: it signs 1 leaves, and 0 are there", func(f *forger, _, _, _ [16]byte) {
-		h, _ := signerOf(1).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
+		h, _, _ := signerOf(1).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
 		f.ByChain[h.Chain] = []receipt.SignedHead{h}
 	}),
 	chain("a row deleted", "chain C, head 2: it signs 1 leaves, and 0 are there", func(f *forger, _, _, _ [16]byte) {
