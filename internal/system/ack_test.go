@@ -12,6 +12,7 @@ import (
 // contains all answers except those under the last heads, in an unbroken chain. A lost intent can
 // be decided again, once. A normal stop loses no answers.
 func TestDecision_Audit_Queued_CrashAndStop(t *testing.T) {
+	t.Parallel()
 	const queued = "--audit-ack=queued"
 	data, token := newData(t)
 	plans := manyEvaluations(t)

@@ -118,6 +118,7 @@ func startAlertmanager(t *testing.T, p *pager) (addr string) {
 // alerts of both severities fire. A real Alertmanager must send each receiver one message with all
 // alerts of its severity.
 func TestAlertmanager_SendsOneMessageForEachSeverity(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for Prometheus")
 	}

@@ -23,6 +23,7 @@ import (
 // from its Go module and loads the output of `writ rego --core`. It must decide the examples as the
 // built-in engine does. Then the test kills OPA under load and starts OPA again.
 func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
+	t.Parallel()
 	o := &opaServer{bin: buildOPA(t), addr: freeAddr(t), dir: t.TempDir()}
 	set, err := examples.Load()
 	must(t, err)

@@ -136,6 +136,7 @@ func sinksOfReplicas(t *testing.T, c *cluster) {
 
 // TestDecisionLog_KilledProcess kills the real binary under load. No row may be missing in the file.
 func TestDecisionLog_KilledProcess(t *testing.T) {
+	t.Parallel()
 	kills := rounds(3, 20)
 	data, token := newData(t)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
@@ -258,6 +259,7 @@ func TestDecisionLog_Collector(t *testing.T) {
 // TestDecisionLog_OPA checks rows with OPA's own type of an event, which may have no member that it lacks,
 // and lose none.
 func TestDecisionLog_OPA(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: builds a program with OPA's type")
 	}

@@ -47,6 +47,7 @@ func pages(t *testing.T) []string {
 // TestDocs_EveryCommandRuns runs each block of commands of each page unchanged. Each page has its
 // own shell and its own server. The server runs as `make run` starts it, but on another address.
 func TestDocs_EveryCommandRuns(t *testing.T) {
+	t.Parallel()
 	run, skipped := 0, 0
 	for _, name := range pages(t) {
 		var session []block

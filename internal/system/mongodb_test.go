@@ -30,6 +30,7 @@ func TestMongoDB_FlagsOfOneStore(t *testing.T) {
 // the process continues, it must decide nothing. It must log the reason and exit, so that it is
 // started again.
 func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits until a replica is given up")
 	}

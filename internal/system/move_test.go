@@ -64,6 +64,7 @@ func (m moved) wantWhole(t *testing.T, want ...string) {
 // TestMove moves an organization between stores with the real binary. Then the organization is
 // used in its new place.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded to embedded", func(t *testing.T) { move(t, newMoved(t), newMoved(t)) })
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -225,6 +226,7 @@ func killed(t *testing.T, when func() bool, args ...string) {
 // TestMove_Killed kills exports and imports with kill -9 many times, and then runs each command
 // without a kill. The result must equal the result of a run without kills.
 func TestMove_Killed(t *testing.T) {
+	t.Parallel()
 	const n = 20_000
 	from := manyRows(t, n)
 	dir := t.TempDir()

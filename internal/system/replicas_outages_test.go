@@ -17,6 +17,7 @@ import (
 // TestOutages causes faults of networks, disks and hosts at members of a replica set while replicas
 // decide. Only a soak test includes the long faults.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and replicas")
 	}

@@ -20,6 +20,7 @@ func rounds(few, many int) int {
 
 // TestReplicas runs tests in which real processes share a real replica set of three members.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and replicas for minutes")
 	}

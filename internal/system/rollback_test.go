@@ -19,6 +19,7 @@ import (
 // start must be refused. The refusal must tell the operator how to continue, and that way must
 // work.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	p, data, token := deployed(t)
 	evaluate(t, p.url, token, 150)
 	p.stop(t) // writes tables

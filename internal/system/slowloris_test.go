@@ -16,6 +16,7 @@ import (
 // Meanwhile a normal client sends requests. The server must close each slow connection, even while
 // bytes arrive. No request of the normal client may fail.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits for the server's timeouts of 10 s")
 	}

@@ -21,10 +21,13 @@ package system
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -78,9 +81,14 @@ func build(dir string, args ...string) (string, error) {
 	return writ, nil
 }
 
-// Main runs the tests and removes the binaries that they have built.
+// Main runs the tests and removes the binaries that they have built. Tests wait more than they compute, so three of
+// them that are parallel run at once.
 func Main(m *testing.M) {
-	code := m.Run()
+	flag.Parse()
+	code := 1
+	if err := flag.Set("test.parallel", strconv.Itoa(max(3, runtime.GOMAXPROCS(0)))); err == nil {
+		code = m.Run()
+	}
 	if dir, err := built(); err == nil {
 		err = os.RemoveAll(dir)
 		if err != nil {

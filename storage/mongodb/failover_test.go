@@ -18,6 +18,7 @@ import (
 // TestStore_SurvivesItsPrimary kills or freezes the primary of three members while two handles
 // append and update. Afterwards every acknowledged write must be in the history.
 func TestStore_SurvivesItsPrimary(t *testing.T) {
+	t.Parallel()
 	set := sharedThree(t)
 	for name, fault := range map[string]struct{ begin, end func(int) error }{
 		"killed": {set.Kill, set.Restart},

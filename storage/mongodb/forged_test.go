@@ -13,6 +13,7 @@ import (
 )
 
 func TestForged(t *testing.T) {
+	t.Parallel()
 	o := newDatabase(t, sharedSet(t))
 	d, err := connect(t.Context(), o)
 	must(t, err)

@@ -62,6 +62,7 @@ func hang(t *testing.T, set *mongotest.Set, s *Store, app string, w *storagetest
 // another MongoDB user. Without the privilege to end the transaction, the kill switch must not be answered
 // before the transaction is ended: by its owner's handle, or by the server after a while.
 func TestGiveUp_OfAnotherUser(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: waits until a server ends transactions")
 	}

@@ -21,6 +21,7 @@ import (
 // update. The leader of the new schema must migrate the database. Replicas of the old schema must keep working
 // and be able to start again. Nothing may be lost.
 func TestMigrate_UnderLoad(t *testing.T) {
+	t.Parallel()
 	o := newDatabase(t, sharedSet(t))
 	old := o
 	old.schema = oldestSchema
