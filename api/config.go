@@ -70,6 +70,8 @@ type Config struct {
 	Backup func(ctx context.Context, name string) (said string, err error)
 	// Inspect writes the answers to GET of further paths of the admin address, by path. An answer has no secrets.
 	Inspect map[string]func(ctx context.Context, w io.Writer) error
+	// Freeze returns the state of the store, for exports of organizations.
+	Freeze func(ctx context.Context) (Frozen, error)
 	// Webhooks says which addresses webhooks may have.
 	Webhooks webhook.Targets
 	// Limits bound the resources of one caller. Zero fields have defaults.

@@ -44,8 +44,9 @@ func (s *Server) exportAuthorizations(r *request) error {
 		return refuseWith(problem{Code: codeTooManyExports, retryAfter: 5,
 			Detail: "Too many exports are under way. Try again when one has ended."})
 	}
-	e := &export{s: s, org: r.who.org, end: end, filter: f, of: of, name: "authorizations-" +
-		r.now.UTC().Format(time.DateOnly) + ".csv"}
+	e := &export{s: s, org: r.who.org, end: end, filter: f, of: of, first: []byte(csvHeader), name: "authorizations-" +
+		r.now.UTC().Format(time.DateOnly) + ".csv", contentType: "text/csv; charset=utf-8; header=present"}
+	e.page = e.csvPage
 	begun := false
 	defer func() {
 		if !begun { // the handler failed or panicked
@@ -74,7 +75,10 @@ type export struct {
 	end    func() // releases this export's place among maxExports
 	filter storage.Filter
 	of     *rowsOf
-	name   string
+
+	name, contentType string
+	first             []byte                          // what fasthttp reads
+	page              func(ctx context.Context) error // appends a page to rows.buf, and sets last
 
 	begun bool // whether fasthttp has read the header line
 	rows  csvRows
@@ -89,7 +93,7 @@ type export struct {
 // send makes e the body of fc's response, or ends e for a HEAD.
 func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
 	h := &fc.Response.Header
-	h.SetContentType("text/csv; charset=utf-8; header=present")
+	h.SetContentType(e.contentType)
 	h.Set(fiber.HeaderContentDisposition, `attachment; filename="`+e.name+`"`)
 	if fc.Request.Header.IsHead() {
 		// fasthttp would end the headers of a stream twice.
@@ -112,7 +116,7 @@ func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
 func (e *export) Read(p []byte) (n int, err error) {
 	if !e.begun {
 		e.begun = true
-		return copy(p, csvHeader), nil // p is large enough: fasthttp reads 4 KiB
+		return copy(p, e.first), nil // p is large enough: fasthttp reads 4 KiB
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -176,11 +180,9 @@ func (e *export) nextPage() error {
 	return e.page(ctx)
 }
 
-// page appends a page of rows. The page may be empty.
-func (e *export) page(ctx context.Context) error {
-	if len(e.rows.buf) == 0 {
-		e.rows.buf = append(e.rows.buf, chunkStart...)
-	}
+// csvPage appends a page of rows. The page may be empty.
+func (e *export) csvPage(ctx context.Context) error {
+	e.beginChunk()
 	records, next, err := e.s.store.ListRecords(ctx, e.org, e.filter,
 		storage.Page{Limit: exportPage, After: e.next})
 	if err != nil {
@@ -193,6 +195,12 @@ func (e *export) page(ctx context.Context) error {
 	}
 	e.next, e.last = next, next == ""
 	return nil
+}
+
+func (e *export) beginChunk() {
+	if len(e.rows.buf) == 0 {
+		e.rows.buf = append(e.rows.buf, chunkStart...)
+	}
 }
 
 // Close implements io.Closer.

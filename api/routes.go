@@ -115,6 +115,8 @@ func (s *Server) routes() []route {
 		on("PATCH /v1/organization/status", scopeAgentsWrite,
 			withBody(s.setOrganizationStatus, checkOrganizationStatus), urgent, wide),
 
+		on("GET /v1/organization/export", operatorOnly, s.exportOrganization),
+
 		on("GET /v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		on("GET /v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		on("GET /v1/authorizations/stream", scopeHistoryRead, s.streamAuthorizations, resumable),

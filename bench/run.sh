@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|console|sinks|envoy|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -53,6 +53,10 @@ streams)
 sessions)
   go test ./bench -run '^TestSessions$' -count 1 -v -timeout 0 -args -sessions "$tmp/writ" -session-rounds "${ROUNDS:-3}" \
     -session-count "${COUNT:-150}" -session-clients "${CLIENTS:-6}" -session-members "${MEMBERS:-3}"
+  ;;
+backup)
+  WRIT_BENCH_ROWS="${ROWS:-10000000}" WRIT_BENCH_BACKUPS="${BACKUPS:-}" go test -vet=off -run '^$' -bench BenchmarkBackup \
+    -benchtime 1x -timeout 0 ./storage/backup
   ;;
 counts) WRIT_BENCH_ROWS="${ROWS:-2000000}" go test -vet=off -run '^$' -bench BenchmarkCounts -benchtime 200x ./api ;;
 console)

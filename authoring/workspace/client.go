@@ -89,6 +89,31 @@ func (c Client) Call(ctx context.Context, r Request, v any) (http.Header, error)
 	return resp.Header, nil
 }
 
+// Open sends a GET and returns the body of the answer, which must be closed.
+func (c Client) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", path, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	direct := *Direct
+	direct.Transport = c.Transport
+	resp, err := direct.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", path, err)
+	}
+	return nil, &AnswerError{resp.StatusCode, resp.Header, got,
+		fmt.Sprintf("GET %s: %s: %s", path, resp.Status, got)}
+}
+
 // Do sends a request and decodes the answer into v, unless v is nil. A status other than success is
 // an error.
 func (c Client) Do(ctx context.Context, method, path string, body, v any) error {

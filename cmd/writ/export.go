@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"writ.example/writ/authoring/workspace"
 	"writ.example/writ/storage/datadir"
 	"writ.example/writ/storage/evidence"
 	"writ.example/writ/storage/receipt"
@@ -16,11 +20,12 @@ import (
 )
 
 type exportCmd struct {
-	Org        string `required:"" placeholder:"ORG" help:"Organization to export."`
-	Out        string `required:"" short:"o" name:"out" placeholder:"FILE" help:"File to write, which must not exist."`
-	Resume     bool   `help:"Go on with a file that an interrupted export has left."`
-	storeFlags `embed:""`
-	Data       datadir.Dir `placeholder:"DIR" help:"Data directory to read; no server may be using it. With --store mongodb its keys.jwks is added, if it is given."`
+	Org         string `required:"" placeholder:"ORG" help:"Organization to export."`
+	Out         string `required:"" short:"o" name:"out" placeholder:"FILE" help:"File to write, which must not exist."`
+	Resume      bool   `help:"Go on with a file that an interrupted export has left."`
+	storeFlags  `embed:""`
+	serverFlags `embed:""`
+	Data        datadir.Dir `placeholder:"DIR" help:"Data directory to read; no server may be using it. With --store mongodb its keys.jwks is added, if it is given."`
 }
 
 func (c *exportCmd) Help() string {
@@ -30,30 +35,34 @@ left of rows that retention has removed, and the public keys of the store. The
 file is NDJSON, described in docs/move.md, and as sensitive as the store.
 
 Nothing in the store changes. A directory must not be in use; of --store mongodb
-the state of one moment is read while replicas go on. Let nobody decide for the
+the state of one moment is read while replicas go on. A server that runs exports the
+organization of an operator's credential with --url. Let nobody decide for the
 organization here any more before the export that is imported elsewhere.
 
   writ export --org acme --data ./data -o acme.ndjson
-  writ export --org acme --data ./data -o acme.ndjson --resume`
+  writ export --org acme --data ./data -o acme.ndjson --resume
+  writ export --org acme --url https://writ.example -o acme.ndjson`
 }
 
 func (c *exportCmd) Validate() error {
-	if c.Store != "mongodb" && c.Data == "" {
-		return errors.New("want --data DIR (or the variable WRIT_DATA), or --store mongodb")
+	if c.URL == os.Getenv(envPrefix+"URL") && (c.Data != "" || c.Store == "mongodb") {
+		c.URL = "" // the variable is for the other clients
+	}
+	switch server := c.URL != "" || c.Profile != ""; {
+	case server && (c.Data != "" || c.Store == "mongodb"):
+		return errors.New("want one of --data, --store mongodb and --url")
+	case !server && c.Store != "mongodb" && c.Data == "":
+		return errors.New("want --data DIR (or the variable WRIT_DATA), --store mongodb, or --url URL of a server")
 	}
 	return c.checkURI()
 }
 
 func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
-	keys, err := c.keys()
+	write, end, err := c.source(ctx, s)
 	if err != nil {
 		return err
 	}
-	src, err := c.openReader(ctx, c.Data)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	f, err := c.file()
 	if err != nil {
 		return err
@@ -61,8 +70,7 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	bar := newProgress(s.err)
 	defer bar.end()
-	written, err := transfer.Export(ctx, src, f,
-		transfer.ExportConfig{Organization: c.Org, Keys: keys, Now: time.Now, Progress: bar.show})
+	written, err := write(f, bar)
 	bar.end()
 	if errors.Is(err, transfer.ErrNothing) {
 		err = fmt.Errorf("%w %q", err, c.Org)
@@ -80,6 +88,50 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	fmt.Fprintf(s.out, "%s: whole: organization %q: %s\n%s: %s\n", c.Out, c.Org, carriedCounts(written), c.Out,
 		written.Digest)
 	return nil
+}
+
+// source returns a function that exports to a file, and one that releases what it reads.
+func (c *exportCmd) source(
+	ctx context.Context, s streams,
+) (write func(*os.File, *progress) (transfer.Footer, error), end func() error, err error) {
+	if c.URL != "" || c.Profile != "" {
+		o, err := c.organization(s)
+		return func(f *os.File, bar *progress) (transfer.Footer, error) { return c.receive(ctx, o, f, bar) },
+			func() error { return nil }, err
+	}
+	keys, err := c.keys()
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := c.openReader(ctx, c.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(f *os.File, bar *progress) (transfer.Footer, error) {
+		return transfer.Export(ctx, src, f,
+			transfer.ExportConfig{Organization: c.Org, Keys: keys, Now: time.Now, Progress: bar.show})
+	}, src.Close, nil
+}
+
+// receive exports from a server.
+func (c *exportCmd) receive(ctx context.Context, o organization, f *os.File, bar *progress) (transfer.Footer, error) {
+	footer, err := transfer.Receive(ctx, f, c.Org, func(rows int) { bar.show("rows", rows, 0) },
+		func(ctx context.Context, begun *transfer.Begun) (io.ReadCloser, error) {
+			path := "/v1/organization/export"
+			if begun != nil {
+				path += "?" + url.Values{"export": {begun.ID}, "last": {begun.Last}, "after": {begun.After}}.Encode()
+			}
+			return o.Open(ctx, path)
+		})
+	var answer *workspace.AnswerError
+	switch {
+	case errors.Is(err, transfer.ErrNothing):
+	case errors.As(err, &answer) && answer.Status == http.StatusForbidden:
+		err = fmt.Errorf("an operator's token exports an organization: %w", err)
+	case err != nil:
+		err = fmt.Errorf("%w: --resume goes on", err)
+	}
+	return footer, err
 }
 
 // keys returns the public keys in the data directory, if there are any.

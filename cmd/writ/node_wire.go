@@ -88,6 +88,7 @@ func (n *node) wire(
 		ConsoleSecret: cookies,
 		Reload:        n.reload,
 		Backup:        n.backupIn(c),
+		Freeze:        n.freeze,
 		Inspect:       n.inspect(c),
 	}); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ.example/writ/api"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/datadir"
 	"writ.example/writ/storage/embedded"
@@ -116,6 +117,17 @@ func (c *serveCmd) checkStore() error {
 		return errors.New("--accept-rollback is for --store embedded")
 	}
 	return nil
+}
+
+// freeze returns the state of a store, for exports.
+func (n *node) freeze(ctx context.Context) (api.Frozen, error) {
+	switch s := n.store.(type) {
+	case *embedded.Store:
+		return s.Freeze(ctx)
+	case *mongodb.Store:
+		return s.Freeze(ctx)
+	}
+	return nil, fmt.Errorf("a store of the type %T exports nothing", n.store)
 }
 
 // openStore opens the store of the deployment. No other function of serve knows which store it

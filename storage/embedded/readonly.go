@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/receipt"
 )
 
@@ -20,6 +21,7 @@ import (
 // can open the store.
 type ReadOnly struct {
 	reads
+	rowView
 	s     *Store
 	lock  *pebble.Lock
 	found inspection
@@ -76,6 +78,7 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 	case !errors.Is(err, storage.ErrNotFound):
 		return err
 	}
+	r.rowView = rowView{store: r.s, chain: r.s.tip.ID, scan: r.s.index.Scan}
 	if r.noted, err = readTip(dir, filesystem); errors.Is(err, errNoTip) || errors.Is(err, errDamagedTip) {
 		r.found.addReason("%s, which notes how far the store has come, %v", tipName(dir), err)
 		return nil
@@ -96,9 +99,16 @@ func broken(org string, id uuid.UUID, format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
 }
 
+// rowView reads the rows of one state of a store.
+type rowView struct {
+	store *Store
+	chain [16]byte // of the store
+	scan  func(ctx context.Context, lower, upper []byte, f index.Visit) error
+}
+
 // EachRow calls f in the order of ids for each row of org whose id is greater than after and not
 // greater than upTo. An empty after or upTo is no bound.
-func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) (err error) {
+func (r rowView) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
 		return err
@@ -115,11 +125,11 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 		}
 		bounds[i] = recordKey(org, id).end() // the key after the row and its settlement
 	}
-	return r.s.eachRow(ctx, org, bounds[0], bounds[1], func(id uuid.UUID, v, settlement []byte) (bool, error) {
+	return r.store.eachRow(ctx, r.scan, org, bounds[0], bounds[1], func(id uuid.UUID, v, settlement []byte) (bool, error) {
 		if v == nil {
 			return true, broken(org, id, "a settlement is there, and no such row")
 		}
-		row, err := r.s.readRow(org, id, v, settlement, nil)
+		row, err := r.store.readRow(org, id, v, settlement, nil)
 		if err != nil {
 			return true, broken(org, id, "%w", err)
 		}
@@ -129,7 +139,7 @@ func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(
 
 // EachTombstone calls f for the tombstone of each removed row of org. An empty org stands for
 // every organization.
-func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) (err error) {
+func (r rowView) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
 		return err
@@ -138,12 +148,12 @@ func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storag
 	if org != "" {
 		prefix = orgKey(kindIntent, org)
 	}
-	return r.s.index.Scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+	return r.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		of, intent, err := position(k)
 		if err != nil {
 			return true, err
 		}
-		id, left, imported, err := parseIntent(v, r.s.tip.ID)
+		id, left, imported, err := parseIntent(v, r.chain)
 		if err != nil {
 			return true, &storage.BreakError{OrganizationID: string(
 				of,

@@ -12,6 +12,7 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/receipt"
 )
 
@@ -106,13 +107,13 @@ func (s *Store) rowsBefore(
 	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (bool, error),
 ) error {
 	prefix := orgKey(kindRecord, org)
-	return s.eachRow(ctx, org, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), f)
+	return s.eachRow(ctx, s.index.Scan, org, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), f)
 }
 
 // eachRow calls f for the rows of org with keys from lower up to upper, until f returns stop.
 // settlement is nil if the row has no settlement. row is nil if a settlement has no row.
 func (s *Store) eachRow(
-	ctx context.Context, org string, lower, upper key,
+	ctx context.Context, scan func(ctx context.Context, lower, upper []byte, f index.Visit) error, org string, lower, upper key,
 	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
 ) error {
 	var id uuid.UUID // the id of row; f was not called for row yet
@@ -122,7 +123,7 @@ func (s *Store) eachRow(
 		stopped, err = f(id, row, settlement)
 		return stopped, err
 	}
-	err := s.index.Scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
+	err := scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
 		of, settlement, err := parsePosition(k[prefix:])
 		last := row
 		row = nil

@@ -83,8 +83,8 @@ func (s *Store) snapshot(ctx context.Context, dir string) (at Snapshot, err erro
 		return at, fmt.Errorf("%d bytes are free, want %d", free, need)
 	}
 	// A rewritten segment lacks rows to which the keys of the checkpoint can lead.
-	s.rewrites.Lock()
-	defer s.rewrites.Unlock()
+	s.rewrites.RLock()
+	defer s.rewrites.RUnlock()
 	at, segments, err := s.checkpoint(ctx, dir)
 	if err != nil {
 		return at, err

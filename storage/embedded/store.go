@@ -64,8 +64,9 @@ type Store struct {
 	rewriting atomic.Bool
 	// snapshots is locked for reading while a snapshot is used, and by Close.
 	snapshots sync.RWMutex
-	// rewrites is held while a segment is rewritten, and while a snapshot is made.
-	rewrites sync.Mutex
+	// rewrites is held for writing while a segment is rewritten, and for reading while a snapshot is made or a [Frozen]
+	// is open.
+	rewrites sync.RWMutex
 	// background counts the goroutines of the store. They end once Close has closed stopping.
 	background sync.WaitGroup
 	stopping   chan struct{}

@@ -18,7 +18,10 @@ import (
 // Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
 // replicas may run at the same time. The server keeps the state for
 // minSnapshotHistoryWindowInSeconds, which is five minutes by default. Reads after this time fail.
-type Snapshot struct{ *database }
+type Snapshot struct {
+	*database
+	shared bool // the connections are those of a store
+}
 
 // OpenSnapshot opens the database of o. It writes nothing.
 func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
@@ -33,7 +36,7 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Snapshot{d}
+	r := &Snapshot{database: d}
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -57,8 +60,21 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 	})
 }
 
-// Close closes the connections.
-func (r *Snapshot) Close() error { return r.client.Disconnect(context.Background()) }
+// Freeze opens a Snapshot of the database on the store's own connections.
+func (s *Store) Freeze(ctx context.Context) (*Snapshot, error) {
+	r := &Snapshot{database: &database{client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began,
+		schema: s.schema}, shared: true}
+	r.health = health{log: s.health.log, troubles: make(map[string]error)}
+	return r, s.do(ctx, "", "freezing the database", func(ctx context.Context) error { return r.open(ctx) })
+}
+
+// Close closes the connections, unless they are the store's.
+func (r *Snapshot) Close() error {
+	if r.shared {
+		return nil
+	}
+	return r.client.Disconnect(context.Background())
+}
 
 // eachOf calls f for the selected documents of a collection, in the order of their _id.
 func eachOf[T any](ctx context.Context, s *database, collection string, selected bson.D, f func(row *T) error) error {

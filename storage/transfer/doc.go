@@ -59,6 +59,7 @@
 //
 // # Exporting and importing again
 //
+// [Receive] exports from a server in parts, each of one moment, and continues a file as Export does: see [Part].
 // [Export] continues an interrupted file after its last complete row or removed row, up to the
 // decision id header.last. So the file has each earlier decision once. It may also have settlements
 // and removals that happened during the export. [Import] stores nothing twice. If it is

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -50,7 +51,11 @@ type ExportConfig struct {
 	Now func() time.Time
 	// Progress counts rows.
 	Progress ledger.Progress
+	// Ends reports, after each row, whether a part ends: see [Part]. It may be nil.
+	Ends func() bool
 }
+
+func (c ExportConfig) ended() bool { return c.Ends != nil && c.Ends() }
 
 // ErrNothing means that the source has no data of the organization.
 var ErrNothing = errors.New("the store has nothing of the organization")
@@ -79,6 +84,7 @@ type exporter struct {
 	cfg  ExportConfig
 	file File
 
+	part  bool // the export is written by [Part]
 	state state
 	sum   hash.Hash // hash of the bytes in the file
 	out   *bufio.Writer
@@ -148,8 +154,37 @@ func (e *exporter) cut(end int64) error {
 }
 
 func (e *exporter) write() error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	if err := e.history(); err != nil {
+		return err
+	}
+	if err := e.src.View(e.ctx, e.writeDocuments); err != nil {
+		return err
+	}
+	if err := e.out.Flush(); err != nil {
+		return err
+	}
+	return e.end()
+}
+
+// end writes the footer.
+func (e *exporter) end() error {
+	footer := e.state.footerOf(e.sum)
+	e.state.footer = &footer
+	if err := e.line(&line{Footer: e.state.footer}); err != nil {
+		return err
+	}
+	return errors.Join(e.out.Flush(), e.file.Sync())
+}
+
+// begin writes the header, unless the file has one.
+func (e *exporter) begin() error {
 	// The total is only for progress. If counting takes too long, there is no total.
-	if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, afterAll, math.MaxInt); err == nil {
+	if e.cfg.Progress == nil {
+		e.total = 0
+	} else if all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, afterAll, math.MaxInt); err == nil {
 		e.total = all.Records
 	}
 	if err := e.refill(); err != nil {
@@ -164,28 +199,13 @@ func (e *exporter) write() error {
 		for _, r := range rows {
 			newest = max(newest, r.DecisionID)
 		}
-		if err := e.begin(newest); err != nil {
-			return err
-		}
+		return e.header(newest)
 	}
-	if err := e.history(); err != nil {
-		return err
-	}
-	if err := e.src.View(e.ctx, e.writeDocuments); err != nil {
-		return err
-	}
-	if err := e.out.Flush(); err != nil {
-		return err
-	}
-	footer := e.state.footerOf(e.sum)
-	e.state.footer = &footer
-	if err := e.line(&line{Footer: e.state.footer}); err != nil {
-		return err
-	}
-	return errors.Join(e.out.Flush(), e.file.Sync())
+	return nil
 }
 
-func (e *exporter) begin(last string) error {
+// header writes the header.
+func (e *exporter) header(last string) error {
 	keys, some := e.cfg.Keys, last != ""
 	err := e.src.View(e.ctx, func(r storage.Reader) error {
 		if _, err := storage.Imports.Get(r, e.cfg.Organization, ""); !errors.Is(err, storage.ErrNotFound) {
@@ -209,7 +229,7 @@ func (e *exporter) begin(last string) error {
 	if err != nil {
 		return err
 	}
-	if !some {
+	if !some && !e.part {
 		return ErrNothing
 	}
 	id, err := uuid.NewV7()
@@ -236,6 +256,10 @@ func (e *exporter) history() error {
 		}
 		s.last = r.DecisionID
 		s.tree.AddRow(r)
+		if e.cfg.ended() {
+			err := e.line(&line{Row: r})
+			return cmp.Or(err, errPartEnds)
+		}
 		if e.state.tree.Rows%1024 == 0 {
 			e.cfg.Progress.Tell("rows", int(s.tree.Rows), e.total)
 		}

@@ -60,11 +60,14 @@ type line struct {
 	Removed  *removed        `json:"removed,omitzero"`
 	Document *document       `json:"document,omitzero"`
 	Footer   *Footer         `json:"footer,omitzero"`
+	// Part ends a part that is not the last: see [Part].
+	Part *Footer `json:"part,omitzero"`
 }
 
 // members returns the number of members that are set.
 func (l *line) members() (n int) {
-	for _, is := range []bool{l.Header != nil, l.Row != nil, l.Removed != nil, l.Document != nil, l.Footer != nil} {
+	for _, is := range []bool{l.Header != nil, l.Row != nil, l.Removed != nil, l.Document != nil, l.Footer != nil,
+		l.Part != nil} {
 		if is {
 			n++
 		}

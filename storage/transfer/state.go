@@ -57,6 +57,8 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 		if want := s.footerOf(r.before); *l.Footer != want {
 			err = fmt.Errorf("the footer is of %s, and above it are %s: the file was changed or cut", l.Footer, &want)
 		}
+	case l.Part != nil:
+		err = errors.New("it ends a part, and a file has no parts")
 	}
 	if err != nil {
 		return nil, &LineError{Line: r.n, DecisionID: l.id(), Err: err}
