@@ -73,7 +73,7 @@ soak-steps:
 	$(GO) test -vet=off -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... -timeout 1h
 
 # It wants a commit with a tag at which make soak passed.
-release: ## Make the files of a release in bin/release: programs, packages, image, chart, checksums, signature
+release: ## Make the files of a release in bin/release: programs, packages, image, checksums, signature
 	@mkdir -p bin && rm -rf bin/release
 	@$(GO) -C internal/tools/release run . $(CURDIR) $(CURDIR)/bin/release
 

@@ -45,6 +45,7 @@ func (r release) make(ctx context.Context, out string, targets []target, key min
 	if err != nil {
 		return err
 	}
+	programs := make(map[string]string) // for Linux, by processor
 	for _, t := range targets {
 		program := filepath.Join(tmp, t.os+"-"+t.arch, "writ")
 		if err := r.build(ctx, t, program); err != nil {
@@ -53,7 +54,15 @@ func (r release) make(ctx context.Context, out string, targets []target, key min
 		if err := r.pack(ctx, t, program, beside, out); err != nil {
 			return fmt.Errorf("%s/%s: %w", t.os, t.arch, err)
 		}
+		if t.os == "linux" {
+			programs[t.arch] = program
+		}
 	}
+	digest, err := r.image(programs, tmp, out)
+	if err != nil {
+		return fmt.Errorf("making the image: %w", err)
+	}
+	fmt.Printf("image %s %s\n", r.imageFile(), digest)
 	if err := r.sign(out, key); err != nil {
 		return err
 	}
