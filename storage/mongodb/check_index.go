@@ -43,7 +43,7 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 	}
 	meters := make(map[meter]int64)
 	bare := options.Find().SetProjection(doc(headSigned, 0, headDecided, 0, headCounts, 0))
-	cursor, err := s.heads().Find(ctx, doc(), bare)
+	cursor, err := s.heads().Find(ctx, doc("_id.s", doc("$gte", int64(0))), bare)
 	err = each(ctx, cursor, err, func(row *headRow) (bool, error) {
 		of := string(row.ID.Chain)
 		after, ok := counted[of]

@@ -17,7 +17,7 @@
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
 //	replicas   {_id: slot, chain, holder, dead, until, beat, heard: revision, row: id of its row, sessions: [{id, uid: user}],
-//	            keys: {o: digest of the operator secret, s: [digests of scrub keys]}}
+//	            keys: {o: digest of the operator secret, s: [digests of scrub keys]}, schema: of the holder}
 //	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
@@ -26,6 +26,7 @@
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
 //	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch,
 //	            n: [{o: org, b: counted by, d: day, v: value, h: hour, n: decisions}], until they are counted}
+//	            and of each chain {_id: {c: chain, s: -1}, w: who may add heads, p: the last sequence}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}],
 //	            scarce: since when, at: last Count}
 //	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
@@ -46,7 +47,8 @@
 // A batch of decisions is one transaction. It checks that the handle still holds its slot and finds
 // the intents that were decided before. Then it inserts the records of the other intents, with the
 // head that signs them. The _id of a record makes an intent unique. The _id of a head keeps a chain
-// from forking. If the outcome of a commit is unknown, the next transaction of the session resolves
+// from forking. Each chain has a row that names its writer and the sequence of its last head. The command that
+// writes a head also changes this row, if it names the handle and the head before. If the outcome of a commit is unknown, the next transaction of the session resolves
 // this: it aborts the earlier transaction or finds its result.
 //
 // # Imports
@@ -132,8 +134,8 @@
 // clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have
 // succeeded for as long. It ends the open transactions of the lost handle, which could otherwise block others
 // for a minute. The handles may have different MongoDB users, and then the server may refuse this. So it also
-// writes the next head of the chain and deletes it again, which keeps every earlier transaction from adding a
-// head. Then it counts the heads of the lost handle and takes back its places. Until this is done the slot is
+// closes the chain: the row of the chain names no writer any more. An open transaction of the lost handle has
+// changed this row, or can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost handle and takes back its places. Until this is done the slot is
 // not free, and Barrier waits. The next holder of the slot continues its chain. A handle that was given up
 // notices this in its next transaction, and commits nothing from then on.
 package mongodb

@@ -128,13 +128,14 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if row.Dead == "" {
 		return nil
 	}
+	dead := doc("_id", row.ID, slotDead, row.Dead)
 	if len(row.Sessions) > 0 {
 		err := s.db.RunCommand(ctx, doc("killSessions", row.Sessions)).Err()
 		if err != nil && !hasCode(err, unauthorized) {
 			return err
 		}
 	}
-	if err := s.fence(ctx, [16]byte(row.Chain)); err != nil {
+	if err := s.fence(ctx, dead, [16]byte(row.Chain), row.Dead); err != nil {
 		return err
 	}
 	if err := s.countChain(ctx, [16]byte(row.Chain)); err != nil {
@@ -143,7 +144,7 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if err := s.freePlaces(ctx, row.Dead); err != nil {
 		return err
 	}
-	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead),
+	_, err := s.slots().UpdateOne(ctx, dead,
 		set(slotDead, "", slotSessions, bson.A{}))
 	return err
 }
@@ -151,17 +152,35 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 // fencePatience is how long fence tries to pass an open transaction.
 const fencePatience = time.Second
 
-// fence returns once no transaction that was begun before the call can add a head to a chain. It inserts the
-// next head and deletes it again, in one transaction. So the key has a version that an earlier transaction
-// does not see, and the server refuses to let that transaction insert it. If the earlier transaction has
-// inserted the head already, fence itself conflicts, and returns errOpen.
-func (s *Store) fence(ctx context.Context, chain [16]byte) error {
+// fence returns once no transaction of a holder can add a head to its chain any more. It takes the holder's
+// name out of the row of the chain. A transaction that has changed this row conflicts with fence, which then
+// returns errOpen. A transaction that was begun before can no longer change it, and a later one does not find
+// the name.
+//
+// held selects the slot while the holder is not cleaned up yet. Otherwise there is nothing to do: another handle
+// has done it, and the chain may have a new writer.
+//
+// A holder of an older schema than [writerSchema] does not change this row. So fence also inserts the next head
+// and deletes it again. Then the key has a version that an earlier transaction does not see, and the server
+// refuses to let that transaction insert it. A later transaction of such a holder reads its slot.
+func (s *Store) fence(ctx context.Context, held bson.D, chain [16]byte, holder string) error {
 	ctx, cancel := context.WithTimeout(ctx, fencePatience)
 	defer cancel()
 	err := s.transaction(ctx, &s.counts, func(ctx context.Context) error {
+		if err := s.slots().FindOne(ctx, held).Err(); err != nil {
+			return ifAny(err)
+		}
 		tip, err := s.tipOf(ctx, chain)
 		if err != nil {
 			return err
+		}
+		if s.schema >= writerSchema {
+			_, err := s.heads().UpdateOne(ctx, doc("_id", writerKey(chain)),
+				doc("$set", doc(headHolder, closed+holder, headLast, number(tip.Seq)),
+					"$setOnInsert", doc(headSigned, []byte{}, headMeters, bson.A{})), options.UpdateOne().SetUpsert(true))
+			if err != nil {
+				return err
+			}
 		}
 		key := headKey(chain, number(tip.Seq)+1)
 		if _, err := s.heads().InsertOne(ctx, headRow{ID: key, Head: []byte{}, Meters: []meterTick{}}); err != nil {
@@ -230,8 +249,17 @@ func (s *Store) checkPrivilege(ctx context.Context) error {
 
 // release counts the decisions of this handle, takes back its places and frees its slot. If another
 // handle has given this handle up, the slot stays unchanged. This handle must have no operation
-// under way.
+// under way. If the outcome of the last batch is unknown, release first makes sure that the batch does not
+// become stored later, when another handle may write the chain.
 func (l *slot) release(ctx context.Context, s *Store) error {
+	s.log.mu.Lock()
+	sure := s.log.sure
+	s.log.mu.Unlock()
+	if !sure {
+		if err := s.fence(ctx, l.mine(), l.chain, l.holder); err != nil {
+			return err
+		}
+	}
 	if err := s.countChain(ctx, l.chain); err != nil {
 		return err
 	}

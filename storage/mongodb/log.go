@@ -99,6 +99,9 @@ func (s *Store) Append(
 		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, err)
 	}
 	a.undo()
+	if errors.Is(err, errLost) {
+		s.end(errLost)
+	}
 	return storage.Batch{}, err
 }
 
@@ -150,8 +153,17 @@ func (a *appending) begin() error {
 	if a.tip = l.tip; err != nil || l.sure {
 		return err
 	}
-	if a.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
+	var holder string
+	if a.tip, holder, err = a.s.endOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
+	}
+	if a.tip != l.tip && a.s.schema >= writerSchema { // heads that this handle has added since, and nothing else
+		if a.tip.Seq <= l.tip.Seq {
+			return errSetBack
+		}
+		if holder != a.s.slot.holder {
+			return errLost
+		}
 	}
 	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // the earlier batch can't become stored any more
 		a.s.quotas.unuse(l.doubt)
@@ -169,20 +181,53 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	if err := a.s.insertRows(a.ctx, sealed.Records, a.ids); err != nil {
 		return err
 	}
-	//nolint:gosec // it counts
-	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder,
+	h := headRow{ID: headKey(head.Chain, number(head.Seq)), Head: signed, Holder: a.s.slot.holder,
 		Meters: make([]meterTick, len(a.ticks)), Decisions: decisionsOf(sealed.Records, a.ids),
 		Counts: countsOf(sealed.Records, 1)}
 	for i, t := range a.ticks {
 		h.Meters[i] = meterTick{t.meter, t.n}
 	}
-	if _, err := a.s.heads().InsertOne(a.ctx, h); err != nil {
+	if err := a.addHead(&h); err != nil {
 		return err
 	}
 	if err := a.enter(sealed.Entries); err != nil {
 		return err
 	}
 	return a.s.usePlaces(a.ctx, a.ticks)
+}
+
+// addHead inserts a head, if this handle still may add one. The row of the chain must name this handle and the
+// head before. One command changes this row and inserts the head.
+func (a *appending) addHead(h *headRow) error {
+	s := a.s
+	if s.schema < writerSchema {
+		_, err := s.heads().InsertOne(a.ctx, h)
+		return err
+	}
+	writer := doc("_id", writerKey(s.slot.chain))
+	fields := doc(headSigned, h.Head, headHolder, h.Holder, headMeters, h.Meters)
+	if len(h.Decisions) > 0 {
+		fields = append(fields, doc(headDecided, h.Decisions)...)
+	}
+	if len(h.Counts) > 0 {
+		fields = append(fields, doc(headCounts, h.Counts)...)
+	}
+	r, err := s.heads().BulkWrite(a.ctx, []mongo.WriteModel{
+		mongo.NewUpdateOneModel().SetFilter(append(writer, doc(headHolder, h.Holder, headLast, h.ID.Seq-1)...)).
+			SetUpdate(set(headLast, h.ID.Seq)),
+		mongo.NewUpdateOneModel().SetFilter(doc("_id", h.ID)).SetUpdate(doc("$setOnInsert", fields)).SetUpsert(true),
+	})
+	if err != nil || r.MatchedCount == 1 && r.UpsertedCount == 1 {
+		return err
+	}
+	var row headRow
+	if err := s.heads().FindOne(a.ctx, writer).Decode(&row); ifAny(err) != nil {
+		return err
+	}
+	if row.Holder != s.slot.holder && row.Holder != "" {
+		return errLost
+	}
+	return errSetBack
 }
 
 // Tip implements storage.Log.
@@ -201,17 +246,23 @@ func (s *Store) Tip(ctx context.Context) (tip receipt.Chain, err error) {
 
 // tipOf returns the end of a chain.
 func (s *database) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error) {
-	tip := receipt.Chain{ID: chain}
+	tip, _, err := s.endOf(ctx, chain)
+	return tip, err
+}
+
+// endOf returns the end of a chain, and the holder that has written the last head.
+func (s *database) endOf(ctx context.Context, chain [16]byte) (tip receipt.Chain, holder string, err error) {
+	tip.ID = chain
 	var row headRow
-	err := s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(doc("_id", -1))).Decode(&row)
+	err = s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(doc("_id", -1))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return tip, nil
+		return tip, "", nil
 	}
 	if err != nil {
-		return tip, err
+		return tip, "", err
 	}
 	h, err := row.head()
-	return tip.Next(h.Head), err
+	return tip.Next(h.Head), row.Holder, err
 }
 
 func (r *headRow) head() (h receipt.SignedHead, err error) {
@@ -224,7 +275,7 @@ func (r *headRow) head() (h receipt.SignedHead, err error) {
 	return h, err
 }
 
-// headsFrom selects the heads of a chain from a sequence on.
+// headsFrom selects the heads of a chain from a sequence on, which is not negative.
 func headsFrom(chain [16]byte, seq int64) bson.D {
 	return doc("_id", doc("$gte", headKey(chain, seq), "$lte", headKey(chain, math.MaxInt64)))
 }

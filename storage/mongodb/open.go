@@ -209,6 +209,9 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	if err := s.beginHearing(ctx); err != nil {
 		return err
 	}
+	if err := s.slot.takeChain(ctx, s); err != nil {
+		return err
+	}
 	if err := s.checkPrivilege(ctx); err != nil {
 		return err
 	}

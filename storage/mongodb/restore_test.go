@@ -184,7 +184,7 @@ func TestAppend_AfterARestore(t *testing.T) {
 	if _, err := w.Commit(t.Context(), s, w.Record("org")); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Append after a restore = %v, want %v", err, storage.ErrUnavailable)
 	}
-	if n, err := s.heads().CountDocuments(t.Context(), doc()); n != 0 || err != nil {
+	if n, err := s.heads().CountDocuments(t.Context(), headsFrom(s.slot.chain, 0)); n != 0 || err != nil {
 		t.Errorf("%d heads, %v, want none", n, err)
 	}
 }

@@ -107,6 +107,7 @@ const (
 	slotRowHeard = "row"
 	slotSessions = "sessions"
 	slotKeys     = "keys"
+	slotSchema   = "schema"
 )
 
 // slotRow is a slot, with the chain of heads that its holder writes. A handle holds the slot until
@@ -126,6 +127,7 @@ type slotRow struct {
 	RowHeard []byte      `bson:"row"`
 	Sessions []sessionID `bson:"sessions"` // sessions of the holder's transactions
 	Keys     *keyDigests `bson:"keys,omitempty"`
+	Schema   int64       `bson:"schema,omitempty"` // schema of the holder, from schema 7 on
 }
 
 // records
@@ -185,11 +187,12 @@ const (
 	headMeters  = "m"
 	headDecided = "d"
 	headCounts  = "n"
+	headLast    = "p"
 )
 
 // headRow is a stored head. Meters says how many decisions its batch has in each meter. Decisions
 // has the decisions of the batch in their order. Counts has the counts of the batch until they are
-// in the collection counts.
+// in the collection counts. The row with the sequence [writerSeq] is no head: it says who may add heads.
 type headRow struct {
 	ID        headID          `bson:"_id"`
 	Head      []byte          `bson:"h"`
@@ -475,9 +478,10 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 // must know to use it. A database without the least one is of before it. A store refuses a database that
 // it would misread. The leader migrates a database of an older schema from oldestSchema on.
 //
-// Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them.
+// Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them. Schema 7 has the rows
+// that say who may add heads to a chain.
 const (
-	schema        = 6
+	schema        = 7
 	leastSchema   = 5
 	oldestSchema  = 5
 	schemaCounter = "format"

@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 )
 
 const (
@@ -99,10 +100,13 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 	for {
 		var row slotRow
-		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{set(
-			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotRowHeard,
-			[]byte{}, slotSessions, sessions,
-		)}, after().SetSort(doc("_id", 1))).Decode(&row)
+		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotRowHeard,
+			[]byte{}, slotSessions, sessions, slotSchema, "$$REMOVE")
+		if s.schema >= writerSchema {
+			taken[len(taken)-1].Value = s.schema
+		}
+		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", taken)},
+			after().SetSort(doc("_id", 1))).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
 				return err
@@ -131,6 +135,61 @@ func (s *Store) addSlot(ctx context.Context) error {
 		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), RowHeard: []byte{},
 			Sessions: []sessionID{}})
 	return notNew(err)
+}
+
+// writerSchema is the first schema in which a chain has a row that names its writer.
+const writerSchema = 7
+
+// writerSeq is the sequence in the _id of the row that names the writer of a chain. Heads begin at 1.
+const writerSeq = -1
+
+// closed begins the name in this row after a holder was given up. The name of the holder follows.
+const closed = "-"
+
+func writerKey(chain [16]byte) headID { return headKey(chain, writerSeq) }
+
+// takeChain writes the name of this handle into the row of its chain, and reads the end of the chain. If the
+// handle was given up since it took its slot, the row has changed and takeChain returns errLost: after the row
+// was read, a beat proves that the handle still had its slot. After the beat, giving up changes the row.
+func (l *slot) takeChain(ctx context.Context, s *Store) error {
+	var tip receipt.Chain
+	var row headRow
+	key := doc("_id", writerKey(l.chain))
+	err := s.latest(ctx, "", "reading the chain", func(ctx context.Context) (err error) {
+		if err = s.heads().FindOne(ctx, key).Decode(&row); ifAny(err) != nil {
+			return err
+		}
+		tip, err = s.tipOf(ctx, l.chain)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.renew(ctx); err != nil {
+		return err
+	}
+	if s.schema < writerSchema {
+		return nil
+	}
+	if row.Holder == "" {
+		_, err = s.heads().InsertOne(ctx, append(key, doc(headSigned, []byte{}, headHolder, l.holder, headMeters,
+			bson.A{}, headLast, number(tip.Seq))...))
+	} else {
+		var r *mongo.UpdateResult
+		r, err = s.heads().UpdateOne(ctx, append(key, doc(headHolder, row.Holder)...),
+			set(headHolder, l.holder, headLast, number(tip.Seq)))
+		if err == nil && r.MatchedCount == 0 {
+			err = errLost
+		}
+	}
+	if mongo.IsDuplicateKeyError(err) {
+		err = errLost
+	}
+	if err == nil {
+		s.log.tip, s.log.sure = tip, true
+		s.log.stored.Store(&tip)
+	}
+	return err
 }
 
 // errLost means that this handle was given up and commits nothing more. Another handle may already
