@@ -44,11 +44,12 @@
 //
 // # Appends
 //
-// A batch of decisions is one transaction. It checks that the handle still holds its slot and finds
-// the intents that were decided before. Then it inserts the records of the other intents, with the
+// A batch of decisions is one transaction. It finds the intents that were decided before. Then it inserts the records of the other intents, with the
 // head that signs them. The _id of a record makes an intent unique. The _id of a head keeps a chain
 // from forking. Each chain has a row that names its writer and the sequence of its last head. The command that
-// writes a head also changes this row, if it names the handle and the head before. If the outcome of a commit is unknown, the next transaction of the session resolves
+// writes a head also changes this row, if it names the handle and the head before. Writs of an older schema than 7
+// do not know this row. While one has a slot, a transaction also reads its own slot first. When none has, the
+// leader makes the database refuse them. If the outcome of a commit is unknown, the next transaction of the session resolves
 // this: it aborts the earlier transaction or finds its result.
 //
 // # Imports
@@ -104,8 +105,8 @@
 // only if the slot has the beat that its handle wrote last. With it the handle reads the epoch and the
 // counter of revisions, the row that it heard last and the end of its chain. If one of these is another,
 // smaller or gone, the handle tells its watchers EverythingChanged, refuses every operation and is lost.
-// The same follows if a revision comes again with another row. A batch is refused if the slot has an
-// earlier beat than its handle wrote. A handle acknowledges the id of the row that it heard. [Store.Barrier]
+// The same follows if a revision comes again with another row. A batch is refused if the row
+// of the chain has not the number of the head before it. A handle acknowledges the id of the row that it heard. [Store.Barrier]
 // returns an error if the database does not have that row, because the handle may still allow until its
 // next beat. Open makes no counter of revisions in a database that has data.
 //

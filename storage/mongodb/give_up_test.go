@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -46,6 +47,52 @@ func TestFence_OfATransactionFromBefore(t *testing.T) {
 	}
 	mustCommit(t, w, c, late)
 	storagetest.Check(t, c, w.Keys(t), "org", "other")
+}
+
+// TestFence_AtEachCommand freezes an Append before each of its commands. Meanwhile the handle is given up, once
+// with the right to end its transactions and once without. What is not stored when this is done must never be
+// stored, although the handle does not read its slot.
+func TestFence_AtEachCommand(t *testing.T) {
+	for _, command := range []string{"find", "insert", "update", "commitTransaction"} {
+		for _, ends := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, ends %t", command, ends), func(t *testing.T) {
+				o := newDatabase(t, sharedSet(t))
+				slow, app := o, o.Database+"-slow"
+				slow.URI += "&appName=" + app
+				a, b, w := openTest(t, slow), openTest(t, o), storagetest.NewWriter()
+				if !a.slot.closes.Load() {
+					t.Fatal("each transaction reads the slot, in a new database")
+				}
+				mustCommit(t, w, a, w.Record("org"))
+				a.silence(t)
+				late, done := w.Record("org"), make(chan error, 1)
+				mode := failing(t, sharedSet(t), app, bson.A{command}, "blockConnection", true, "blockTimeMS", 1500)
+				mode(doc("times", 1))
+				go func() {
+					_, err := w.Commit(context.WithoutCancel(t.Context()), a, late)
+					done <- err
+				}()
+				time.Sleep(200 * time.Millisecond) // likely the command is under way, and either way is tested
+				row := takeFrom(t, b, a)
+				if !ends {
+					row.Sessions = nil
+				}
+				settleNow(t, b, row)
+				_, then := b.Decided(t.Context(), "org", late.IntentID, "")
+				err := <-done
+				_, now := b.Decided(t.Context(), "org", late.IntentID, "")
+				if (then == nil) != (now == nil) || (err == nil) != (now == nil) {
+					t.Errorf("Append = %v; Decided after giving up = %v, at last %v", err, then, now)
+				}
+				if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, errLost) {
+					t.Errorf("Append by who was given up = %v, want %v", err, errLost)
+				}
+				c := openTest(t, o)
+				mustCommit(t, w, c, w.Record("org"))
+				storagetest.Check(t, c, w.Keys(t), "org")
+			})
+		}
+	}
 }
 
 // hang leaves a transaction of a batch open on the server.

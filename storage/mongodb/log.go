@@ -37,8 +37,7 @@ func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName)
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
-// Append implements storage.Log. It is one transaction. It first checks that this handle was not
-// given up. Otherwise another handle may write the same chain.
+// Append implements storage.Log. It is one transaction, which stores nothing if this handle was given up.
 func (s *Store) Append(
 	ctx context.Context, batch storage.Batch, seal storage.Seal,
 ) (existing storage.Batch, err error) {
@@ -135,25 +134,24 @@ func (a *appending) undo() {
 	}
 }
 
-// begin returns errLost if this handle was given up, and an error if the slot has an earlier beat
-// than this handle wrote, because the database was restored. Otherwise it reads the end of the chain,
-// if the end is unknown.
+// begin reads the end of the chain, if the end is unknown. It returns an error if the end is another than
+// this handle can have written.
+//
+// While a handle of an older writ may give this one up, begin first reads the slot. It returns errLost if this
+// handle was given up, and an error if the slot has an earlier beat than this handle wrote, because the
+// database was restored. Otherwise the row of the chain tells this, see addHead.
 func (a *appending) begin() error {
-	written := a.s.slot.beatAge.Load()
-	var row slotRow
-	own := options.FindOne().SetProjection(doc(slotBeat, 1))
-	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), own).Decode(&row)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return errLost
-	}
-	if age, ok := a.s.slot.ageOf(row.Beat); err == nil && (!ok || age < written) {
-		return errSetBack
+	if !a.s.slot.closes.Load() {
+		if err := a.checkSlot(); err != nil {
+			return err
+		}
 	}
 	l := &a.s.log
-	if a.tip = l.tip; err != nil || l.sure {
-		return err
+	if a.tip = l.tip; l.sure {
+		return nil
 	}
 	var holder string
+	var err error
 	if a.tip, holder, err = a.s.endOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
 	}
@@ -169,6 +167,20 @@ func (a *appending) begin() error {
 		a.s.quotas.unuse(l.doubt)
 	}
 	return nil
+}
+
+func (a *appending) checkSlot() error {
+	written := a.s.slot.beatAge.Load()
+	var row slotRow
+	own := options.FindOne().SetProjection(doc(slotBeat, 1))
+	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), own).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return errLost
+	}
+	if age, ok := a.s.slot.ageOf(row.Beat); err == nil && (!ok || age < written) {
+		return errSetBack
+	}
+	return err
 }
 
 func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {

@@ -209,6 +209,9 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		return restored("the last revision is %d, and this replica has heard of %d", all.Counter.N, last.revision)
 	case all.Change != nil && last.id != "" && string(all.Change.ID) != last.id:
 		return restored("revision %d has another row than this replica has heard", last.revision)
+	}
+	s.slot.least.Store(all.Schema.Least)
+	switch {
 	case tip == nil || tip.Seq == 0:
 		return nil
 	case all.Head == nil:

@@ -464,7 +464,7 @@ func (s *Store) makeCollections(ctx context.Context) error {
 	}
 	// The schema comes first: a database with a revision and no schema is an older one.
 	epoch := uuid.New()
-	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, int64(leastSchema)),
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, max(leastSchema, min(s.schema, writerSchema))),
 		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 

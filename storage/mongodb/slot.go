@@ -64,6 +64,10 @@ type slot struct {
 	// beatAge is the age that beat names.
 	beatAge atomic.Int64
 	epoch   []byte // the epoch of the database, set once
+	// least is the least schema of the database at the last beat. closes says that each handle closes the chain
+	// of a handle that it gives up, because none is of an older schema or can become one of the database's.
+	least  atomic.Int64
+	closes atomic.Bool
 	// foreign is the reason why the database is no more the one that this handle knew.
 	foreign atomic.Pointer[error]
 }
@@ -171,6 +175,9 @@ func (l *slot) takeChain(ctx context.Context, s *Store) error {
 	if s.schema < writerSchema {
 		return nil
 	}
+	if err := s.checkWriters(ctx); err != nil {
+		return err
+	}
 	if row.Holder == "" {
 		_, err = s.heads().InsertOne(ctx, append(key, doc(headSigned, []byte{}, headHolder, l.holder, headMeters,
 			bson.A{}, headLast, number(tip.Seq))...))
@@ -226,6 +233,32 @@ func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	return err
 }
 
+// checkWriters sets closes, and makes the database refuse older writs once it has none of their handles. A
+// handle of an older writ that takes a slot at the same moment ends at its first beat. It gives up no other
+// handle before.
+func (s *Store) checkWriters(ctx context.Context) error {
+	if s.slot.closes.Load() || s.schema < writerSchema {
+		return nil
+	}
+	older := doc("_id", doc("$ne", s.slot.id), slotHolder, doc("$ne", ""),
+		slotSchema, doc("$not", doc("$gte", int64(writerSchema))))
+	err := s.slots().FindOne(ctx, older).Err()
+	if !errors.Is(err, mongo.ErrNoDocuments) {
+		return err
+	}
+	if s.slot.least.Load() >= writerSchema {
+		s.slot.closes.Store(true)
+		return nil
+	}
+	if !s.Leads() {
+		return nil
+	}
+	_, err = s.db.Collection(countersName).UpdateOne(ctx,
+		doc("_id", schemaCounter, counterN, doc("$gte", int64(writerSchema)), counterLeast, doc("$lt", int64(writerSchema))),
+		set(counterLeast, int64(writerSchema)))
+	return err
+}
+
 // beatOnce renews the slot and gives back owed places. If maySettle allows it, beatOnce also determines
 // whether this handle leads.
 func (s *Store) beatOnce(ctx context.Context) error {
@@ -237,7 +270,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	s.slot.beaten.Store(began)
-	if err := s.repay(ctx); err != nil || !s.maySettle() {
+	if err := errors.Join(s.checkWriters(ctx), s.repay(ctx)); err != nil || !s.maySettle() {
 		return err
 	}
 	return s.slot.lead(ctx, s, began)

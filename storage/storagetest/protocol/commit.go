@@ -12,8 +12,8 @@ const (
 )
 
 // obstacle returns the reason why the transaction of p cannot be committed. Either an intent has
-// got a row since the transaction began, or another head has the sequence of the transaction's
-// head.
+// got a row since the transaction began, or the row of the chain does not name p and the head before, or
+// another head has the sequence of the transaction's head.
 func (w *World) obstacle(s *state, p int) obstacle {
 	r := &s.replicas[p]
 	writes := false
@@ -23,7 +23,9 @@ func (w *World) obstacle(s *state, p int) obstacle {
 		}
 		writes = writes || d.fresh
 	}
-	if writes && w.has(Fence) && r.tip < s.applied.heads[r.chain] {
+	switch last := s.applied.heads[max(r.chain, 0)]; {
+	case !writes:
+	case w.has(Named) && !r.named, w.has(Number) && r.tip != last, w.has(Fence) && r.tip < last:
 		return rival
 	}
 	return none

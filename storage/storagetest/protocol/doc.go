@@ -25,10 +25,10 @@
 // # What keeps them
 //
 // Each [Mechanism] protects one invariant. For each mechanism, a test leaves this mechanism out. It
-// checks the shortest trace to a state in which the invariant is broken. Two mechanisms together
-// protect the chain: a transaction checks the holder of the slot, and giving a replica up ends its
-// transactions. With both, the keys of heads never conflict. Without both, the unique keys of heads
-// alone protect decisions and chains.
+// checks the shortest trace to a state in which the invariant is broken. The row of a chain names who may add
+// a head, and the number of the last head. A transaction that adds a head changes this row, and giving a
+// replica up takes its name out. With this row, the keys of heads never conflict. Without it, the unique keys
+// of heads alone protect decisions and chains.
 //
 // Only bound depends on a clock. A replica may be given up at any time, even if it is live. All
 // other invariants hold even then.
@@ -37,7 +37,7 @@
 //
 // The model has only a few replicas, intents and heads. It identifies a head by its place and its
 // number of leaves. Giving a replica up is one step in the model, or two if World.Unsettled is set: the
-// slot is taken, and later the transactions are ended. A real store then counts the decisions and frees the
+// slot is taken, and later the chain is closed. A real store then counts the decisions and frees the
 // places one after the other. No other replica can see anything in between that changes the stored data. The
 // model leaves out records that are stored all or none, entries, retention, and all documents
 // except one switch.

@@ -11,7 +11,7 @@ import (
 func TestExplore_EveryState(t *testing.T) {
 	worlds := []World{
 		{Replicas: 2, Intents: 1},
-		{Replicas: 2, Intents: 1, Without: Holder | Ended}, // only the keys of heads protect the chain
+		{Replicas: 2, Intents: 1, Without: Named | Closed | Number}, // only the keys of heads protect the chain
 		{Replicas: 2, Intents: 2},
 		{Replicas: 2, Intents: 1, Switch: true, Restore: true},
 		{Replicas: 2, Intents: 1, Switch: true, Unsettled: true},
@@ -39,7 +39,7 @@ func TestExplore_EachMechanismIsNeeded(t *testing.T) {
 		broken string
 		trace  string
 	}{
-		{"Fence: two write one chain, where who was given up can still commit", World{Replicas: 2, Intents: 2, Without: Fence | Holder | Ended}, "chain", `
+		{"Fence: two write one chain, where who was given up can still commit", World{Replicas: 2, Intents: 2, Without: Fence | Named | Closed | Number}, "chain", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 is given up
 replica 2 starts, and takes the slot of chain 1
@@ -50,7 +50,7 @@ replica 2 begins a transaction
 replica 1 commits, and answers
 replica 2 commits, and answers
 `},
-		{"Holder: who was given up has not heard, and commits", World{Replicas: 2, Intents: 1, Switch: true, Without: Holder}, "switch", `
+		{"Named: who was given up has not heard, and commits", World{Replicas: 2, Intents: 1, Switch: true, Without: Named}, "switch", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 is given up
 replica 2 starts, and takes the slot of chain 1
@@ -60,7 +60,7 @@ replica 1 decides a: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Holder: who was given up uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Holder}, "limit", `
+		{"Named: who was given up uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Named}, "limit", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 is granted a place
 replica 1 is given up
@@ -69,7 +69,7 @@ replica 1 decides a and b: allow, allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Ended: a transaction from before is committed after the switch", World{Replicas: 2, Intents: 1, Switch: true, Without: Ended}, "passed", `
+		{"Closed: a transaction from before is committed after the switch", World{Replicas: 2, Intents: 1, Switch: true, Without: Closed}, "passed", `
 replica 1 starts, and takes the slot of chain 1
 replica 2 starts, and takes the slot of chain 2
 replica 1 switches the agent off
@@ -79,7 +79,7 @@ replica 2 is given up
 the switch is answered
 replica 2 commits, and answers
 `},
-		{"Ended: a transaction from before uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Ended}, "limit", `
+		{"Closed: a transaction from before uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Closed}, "limit", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 is granted a place
 replica 2 starts, and takes the slot of chain 2
@@ -113,7 +113,7 @@ replica 1 decides b: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"SameBatch: the end of the chain is not what it was", World{Replicas: 1, Intents: 2, Without: SameBatch}, "chain", `
+		{"SameBatch: the end of the chain is not what it was", World{Replicas: 1, Intents: 2, Without: SameBatch | Number}, "chain", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 decides a
 replica 1 begins a transaction
@@ -128,7 +128,7 @@ replica 1 decides b
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Sure: a head follows one that was rolled back", World{Replicas: 1, Intents: 1, Without: Sure}, "chain", `
+		{"Sure: a head follows one that was rolled back", World{Replicas: 1, Intents: 1, Without: Sure | Number}, "chain", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 decides a
 replica 1 begins a transaction
@@ -185,7 +185,7 @@ replica 1 decides a and b: allow, allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"LastBeat: a head follows one that a restore has taken", World{Replicas: 1, Intents: 1, Restore: true, Without: LastBeat}, "chain", `
+		{"Number: a head follows one that a restore has taken", World{Replicas: 1, Intents: 1, Restore: true, Without: Number}, "chain", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 decides a
 replica 1 begins a transaction
@@ -206,13 +206,13 @@ replica 1 decides a: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Settled: a transaction from before is not ended yet", World{Replicas: 2, Intents: 1, Switch: true, Unsettled: true, Without: Settled}, "passed", `
+		{"Settled: the chain is not closed yet", World{Replicas: 2, Intents: 1, Switch: true, Unsettled: true, Without: Settled}, "passed", `
 replica 1 starts, and takes the slot of chain 1
 replica 2 starts, and takes the slot of chain 2
 replica 1 switches the agent off
 replica 2 decides a: allow
 replica 2 begins a transaction
-replica 2 is given up, and its transactions are not ended
+replica 2 is given up, and its chain is not closed
 the switch is answered
 replica 2 commits, and answers
 `},

@@ -9,10 +9,10 @@ type Mechanism uint
 const (
 	// Fence: the key of a head, {chain, sequence}, is unique.
 	Fence Mechanism = 1 << iota
-	// Holder: a transaction checks that its replica still holds its slot.
-	Holder
-	// Ended: giving a replica up ends its open transactions.
-	Ended
+	// Named: a transaction that adds a head changes the row of the chain, which must name its replica.
+	Named
+	// Closed: giving a replica up takes its name out of that row.
+	Closed
 	// FindFirst: before a transaction signs a head, it looks up which of its intents are decided
 	// already.
 	FindFirst
@@ -34,8 +34,8 @@ const (
 	Grant
 	// Forget: a replica that returns a place no longer uses it, even if the answer is an error.
 	Forget
-	// LastBeat: a transaction checks that the slot has the beat that its replica wrote last.
-	LastBeat
+	// Number: the row of the chain also has the number of the last head, which must be the head before.
+	Number
 	// RowHeard: a replica acknowledges the row of changes that it has heard, and not only its number.
 	RowHeard
 	// Settled: the caller of the switch gets the answer only once no transaction of a replica that was given
@@ -48,7 +48,7 @@ type World struct {
 	Replicas, Intents int
 	// Switch says that the agent of all intents is switched off once.
 	Switch bool
-	// Unsettled says that the slot of a replica can be taken without ending its transactions. They are ended
+	// Unsettled says that the slot of a replica can be taken without closing its chain. The chain is closed
 	// later.
 	Unsettled bool
 	// Restore says that the store is restored once, as it was at first. Slots keep their holders.
@@ -113,6 +113,8 @@ type replica struct {
 	// heard says that the replica knows of the switch. fresh says that it trusts its cached
 	// documents.
 	heard, fresh bool
+	// named says that the row of the replica's chain names it.
+	named bool
 	// passed says that the caller of the switch got the answer, although the replica had not heard
 	// of the switch.
 	passed bool

@@ -24,8 +24,8 @@ const (
 	late      = "has its transaction committed, and is not told"
 	crashes   = "crashes"
 	givenUp   = "is given up"
-	unsettled = "is given up, and its transactions are not ended"
-	settles   = "has its transactions ended"
+	unsettled = "is given up, and its chain is not closed"
+	settles   = "has its chain closed"
 	spreads   = "a majority has what the primary has"
 	lost      = "the primary is lost, with what a majority does not have"
 	flips     = "switches the agent off"
@@ -158,8 +158,13 @@ func (w *World) begin(t *state, p, chain int) {
 	t.counted += t.given[p] // places of a lost replica: nobody returns them
 	t.given[p] = 0
 	t.holders[chain] = int8(p)
+	for q := range t.replicas {
+		if r := &t.replicas[q]; int(r.chain) == chain {
+			r.named = false
+		}
+	}
 	t.replicas[p] = replica{
-		up: true, chain: int8(chain), batch: make([]decision, w.Intents), heard: t.flipped, fresh: true,
+		up: true, chain: int8(chain), batch: make([]decision, w.Intents), named: true, heard: t.flipped, fresh: true,
 	}
 	t.durable = t.applied
 }
@@ -171,7 +176,7 @@ func (s *state) forget(p int) {
 	if r.pending {
 		kept = replica{
 			chain: r.chain, batch: r.batch, pending: true, phase: doubt, tip: r.tip, gone: r.gone, passed: r.passed,
-			before: r.before, ahead: r.ahead,
+			before: r.before, ahead: r.ahead, named: r.named,
 		}
 	} else if !s.holds(p) {
 		kept.chain = -1
@@ -179,11 +184,12 @@ func (s *state) forget(p int) {
 	*r = kept
 }
 
-// giveUp frees the slot of p, which has a chain, in any phase of p. It counts p's decisions in the meter.
+// giveUp closes the chain of p and frees its slot, in any phase of p. It counts p's decisions in the meter. It
+// ends no transaction of p: that it can't be committed is enough.
 func (w *World) giveUp(t *state, p int, chain int8) {
 	r := &t.replicas[p]
-	if w.has(Ended) {
-		t.end(p)
+	if w.has(Closed) {
+		r.named = false
 	}
 	t.applied.rows = slices.Clone(t.applied.rows)
 	for i := range t.applied.rows {
@@ -303,10 +309,6 @@ func (r *replica) drop(w *World) {
 func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
 	r.pending = false
-	if w.has(Holder) && !t.holds(p) || w.has(LastBeat) && r.before {
-		r.drop(w)
-		return ""
-	}
 	if !r.sure {
 		r.tip, r.gone, r.sure = t.applied.heads[r.chain], false, !w.has(Sure)
 	}
