@@ -99,7 +99,7 @@ func (s *Store) Append(
 	}
 	a.undo()
 	if errors.Is(err, errLost) {
-		s.end(errLost)
+		s.done.Go(func() { s.end(errLost) }) // not while log.mu is held
 	}
 	return storage.Batch{}, err
 }

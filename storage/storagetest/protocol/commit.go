@@ -25,10 +25,15 @@ func (w *World) obstacle(s *state, p int) obstacle {
 	}
 	switch last := s.applied.heads[max(r.chain, 0)]; {
 	case !writes:
-	case w.has(Named) && !r.named, w.has(Number) && r.tip != last, w.has(Fence) && r.tip < last:
+	case w.refused(s, r), w.has(Fence) && r.tip < last:
 		return rival
 	}
 	return none
+}
+
+// refused reports whether the row of a chain does not let a replica add the head that follows its tip.
+func (w *World) refused(s *state, r *replica) bool {
+	return w.has(Named) && !r.named || w.has(Number) && r.tip != s.applied.heads[r.chain]
 }
 
 // committing adds the steps in which the store commits or refuses the open transaction of p, with

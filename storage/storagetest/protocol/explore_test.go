@@ -69,28 +69,24 @@ replica 1 decides a and b: allow, allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Closed: a transaction from before is committed after the switch", World{Replicas: 2, Intents: 1, Switch: true, Without: Closed}, "passed", `
+		{"Closed: who was given up has not heard, and commits", World{Replicas: 2, Intents: 1, Switch: true, Without: Closed}, "switch", `
 replica 1 starts, and takes the slot of chain 1
+replica 1 is given up
 replica 2 starts, and takes the slot of chain 2
-replica 1 switches the agent off
-replica 2 decides a: allow
-replica 2 begins a transaction
-replica 2 is given up
+replica 2 switches the agent off
 the switch is answered
-replica 2 commits, and answers
-`},
-		{"Closed: a transaction from before uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Closed}, "limit", `
-replica 1 starts, and takes the slot of chain 1
-replica 1 is granted a place
-replica 2 starts, and takes the slot of chain 2
 replica 1 decides a: allow
 replica 1 begins a transaction
-replica 1 is given up
 replica 1 commits, and answers
-replica 2 is granted a place
-replica 2 decides b: allow
-replica 2 begins a transaction
-replica 2 commits, and answers
+`},
+		{"Closed: who was given up uses a place that was freed", World{Replicas: 2, Intents: 2, Limit: 1, Without: Closed}, "limit", `
+replica 1 starts, and takes the slot of chain 1
+replica 1 is granted a place
+replica 1 is given up
+replica 1 is granted a place
+replica 1 decides a and b: allow, allow
+replica 1 begins a transaction
+replica 1 commits, and answers
 `},
 		{"FindFirst: a head signs what is not stored", World{Replicas: 2, Intents: 1, Without: FindFirst}, "chain", `
 replica 1 starts, and takes the slot of chain 1
@@ -198,7 +194,7 @@ replica 1 commits, and answers
 		{"RowHeard: who has heard another change under the same number has not heard", World{Replicas: 2, Intents: 1, Switch: true, Restore: true, Without: RowHeard}, "switch", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 switches the agent off
-the documents are restored
+the store is restored
 replica 2 starts, and takes the slot of chain 2
 replica 2 switches the agent off
 the switch is answered
@@ -206,15 +202,15 @@ replica 1 decides a: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"Settled: the chain is not closed yet", World{Replicas: 2, Intents: 1, Switch: true, Unsettled: true, Without: Settled}, "passed", `
+		{"Settled: the chain is not closed yet", World{Replicas: 2, Intents: 1, Switch: true, Unsettled: true, Without: Settled}, "switch", `
 replica 1 starts, and takes the slot of chain 1
+replica 1 is given up, and its chain is not closed
 replica 2 starts, and takes the slot of chain 2
-replica 1 switches the agent off
-replica 2 decides a: allow
-replica 2 begins a transaction
-replica 2 is given up, and its chain is not closed
+replica 2 switches the agent off
 the switch is answered
-replica 2 commits, and answers
+replica 1 decides a: allow
+replica 1 begins a transaction
+replica 1 commits, and answers
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {

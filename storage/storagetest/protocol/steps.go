@@ -184,12 +184,14 @@ func (s *state) forget(p int) {
 	*r = kept
 }
 
-// giveUp closes the chain of p and frees its slot, in any phase of p. It counts p's decisions in the meter. It
-// ends no transaction of p: that it can't be committed is enough.
+// giveUp closes the chain of p and frees its slot, in any phase of p. It counts p's decisions in the meter.
 func (w *World) giveUp(t *state, p int, chain int8) {
 	r := &t.replicas[p]
 	if w.has(Closed) {
 		r.named = false
+		if w.has(Named) {
+			t.end(p) // it can't be committed any more
+		}
 	}
 	t.applied.rows = slices.Clone(t.applied.rows)
 	for i := range t.applied.rows {
@@ -309,13 +311,23 @@ func (r *replica) drop(w *World) {
 func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
 	r.pending = false
+	if w.has(Number) && r.before && r.gone { // p remembers a head that the chain does not have
+		r.drop(w)
+		return ""
+	}
 	if !r.sure {
 		r.tip, r.gone, r.sure = t.applied.heads[r.chain], false, !w.has(Sure)
 	}
 	r.batch = slices.Clone(r.batch)
+	writes := false
 	for i := range r.batch {
 		d := &r.batch[i]
 		d.fresh = d.id != 0 && !r.refused && (t.applied.rows[i].id == 0 || !w.has(FindFirst))
+		writes = writes || d.fresh
+	}
+	if writes && w.refused(t, r) { // it will never be committed, and nobody else sees it
+		r.drop(w)
+		return ""
 	}
 	r.phase, r.pending = open, true
 	return ""
