@@ -1,11 +1,14 @@
 package mongodb
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ.example/writ/internal/metricstest"
+	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
 )
 
@@ -37,6 +40,43 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 	}
 	if len(s.metrics.states) > 0 {
 		t.Errorf("connections after Close = %v, want none", s.metrics.states)
+	}
+}
+
+// TestAppend_Commands counts the commands of one Append whose places are held: the intents are found, the
+// records inserted, the head is added and the transaction committed.
+func TestAppend_Commands(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	reg := prometheus.NewRegistry()
+	o.Metrics = reg
+	s, w := openTest(t, o), storagetest.NewWriter()
+	r := w.Record("org")
+	if _, err := storagetest.Grant(t.Context(), s, "org", storage.MonthOf(r.DecidedAt), 100, 10); err != nil {
+		t.Fatal(err)
+	}
+	s.silence(t)
+	sent := func() map[string]uint64 {
+		counts := make(map[string]uint64)
+		for name, metric := range metricstest.Read(t, reg) {
+			if command, ok := strings.CutPrefix(name, "writ_mongodb_command_duration_seconds "); ok {
+				counts[command] = uint64(metric.Count)
+			}
+		}
+		return counts
+	}
+	before := sent()
+	mustCommit(t, w, s, r)
+	got := sent()
+	for command, n := range before {
+		if got[command] -= n; got[command] == 0 {
+			delete(got, command)
+		}
+	}
+	want := map[string]uint64{
+		"find succeeded": 1, "insert succeeded": 1, "update succeeded": 1, "commitTransaction succeeded": 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the commands of an Append are %v, want %v", got, want)
 	}
 }
 

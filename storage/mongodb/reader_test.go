@@ -179,7 +179,7 @@ func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
 	chains := w.chains(t)
 	w.count(t, chains[1])
-	uncounted := bson.D{{Key: "_id.c", Value: chains[0][:]}}
+	uncounted := bson.D{{Key: "_id.c", Value: chains[0][:]}, {Key: "_id.s", Value: int64(1)}}
 	row := bson.D{{Key: "_id", Value: intentKey("acme", w.rows[3].IntentID)}}
 	set := func(e ...bson.E) bson.D { return bson.D{{Key: "$set", Value: bson.D(e)}} }
 	inc := func(field string, n any) bson.D { return bson.D{{Key: "$inc", Value: bson.D{{Key: field, Value: n}}}} }
@@ -199,7 +199,7 @@ func TestCheckIndex(t *testing.T) {
 		"a row is hidden from lists":           {recordsName, row, bson.D{{Key: "$unset", Value: bson.D{{Key: "o", Value: ""}}}}, "row of"},
 		"a row became a tombstone":             {recordsName, row, bson.D{{Key: "$rename", Value: bson.D{{Key: "d", Value: "g"}}}, {Key: "$unset", Value: bson.D{{Key: "o", Value: ""}}}}, "leaves are left of it"},
 		"a tombstone has another id":           {recordsName, grave, set(bson.E{Key: "g", Value: make([]byte, 16)}), "its meter of"},
-		"a head is cut short":                  {headsName, first, set(bson.E{Key: "h", Value: []byte{1}}), "malformed"},
+		"a head is cut short":                  {headsName, bson.D{{Key: "_id.s", Value: int64(1)}}, set(bson.E{Key: "h", Value: []byte{1}}), "malformed"},
 		"a chain is gone":                      {replicasName, bson.D{{Key: "_id", Value: int64(1)}}, nil, "of which the history has no head"},
 		"a head says more of a meter":          {headsName, uncounted, inc("m.0.n", int64(1)), "its meter of"},
 		"a chain is counted that is not there": {countersName, bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "^counted:"}}}}, inc("n", int64(1000)), "the meters count"},

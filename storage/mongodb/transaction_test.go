@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
@@ -36,19 +35,6 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	}
 	must(t, s.db.RunCommand(ctx, doc("profile", 0)).Err())
 
-	var commands []string
-	appended, err := find[bson.Raw](ctx, s.db.Collection("system.profile"), doc("command.lsid.id", sessionIDOf(s)),
-		options.Find().SetSort(doc("$natural", 1)))
-	must(t, err)
-	for _, op := range appended {
-		command, err := op.Lookup("command").Document().IndexErr(0)
-		must(t, err)
-		commands = append(commands, command.Key()+" "+command.Value().StringValue())
-	}
-	if want := []string{"find records", "insert records", "update heads"}; !slices.Equal(commands, want) {
-		t.Errorf("the commands of an Append before the commit are %q, want %q", commands, want)
-	}
-
 	type operation struct {
 		Command struct {
 			Session struct {
@@ -74,9 +60,6 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 		t.Errorf("%d transactions in %d sessions, want 5 or more in %d", len(begun), len(used), len(named[0].Sessions))
 	}
 }
-
-// sessionIDOf returns the id of the session of a handle's appends.
-func sessionIDOf(s *Store) bson.RawValue { return s.log.session.ID().Lookup("id") }
 
 // TestTransactions_OfTheDeadBlockNobody checks that giving up a handle ends its transactions. The
 // handle dies while it counts its decisions. An open transaction would prevent every other handle
