@@ -50,7 +50,11 @@ func (b *Backup) Restore(ctx context.Context, names ...string) error {
 			names = slices.Collect(maps.Keys(b.rows))
 		}
 		slices.Sort(names)
-		for _, name := range slices.Backward(names) { // the slots of replicas before their heads
+		// A replica that has not noticed the restore adds no row once heads are gone: so they go first.
+		if i := slices.Index(names, "heads"); i >= 0 {
+			names = append(slices.Delete(names, i, i+1), "heads")
+		}
+		for _, name := range slices.Backward(names) {
 			specs, err := db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: name}})
 			if err != nil || len(specs) != 1 {
 				return fmt.Errorf("%d collections %s: %w", len(specs), name, err)
