@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ.example/writ/engine"
+	"writ.example/writ/engine/condition"
 )
 
 // Core decides intents in place of the built-in engine. Its decisions can only be made
@@ -40,6 +41,10 @@ func (e *CoreError) Unanswered() bool { return e.unanswered }
 // session. So ask loads all three again afterwards. If the policy or the rules have changed since, ask
 // returns an error.
 func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+	if !condition.AllKnown(in.Counts) {
+		err := errors.New("the counter of a new rule is still being filled from the history")
+		return engine.Result{}, &CoreError{err: err, after: time.Second, unanswered: true}
+	}
 	b.who.Slot.Leave() // nobody else has to wait for the core
 	result, err := b.cfg.Core.Evaluate(ctx, set, in)
 	if err != nil {

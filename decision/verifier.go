@@ -89,7 +89,7 @@ func (v *verifier) run(ctx context.Context) {
 // sample returns the verification of a decision, or nil if the decision is not to be verified.
 // The caller puts the verification into the queue once the decision stands.
 func (v *verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
-	if v.decided.Add(1)%v.every != 0 {
+	if v.decided.Add(1)%v.every != 0 || !condition.AllKnown(in.Counts) {
 		return nil
 	}
 	d := &verification{organization: org, set: set, input: *in, result: result}

@@ -106,6 +106,9 @@ func (c *CompiledRule) spoken(e *evaluation) []Finding {
 func (c *CompiledRule) undecided(err error) []Finding {
 	why, f := condition.Diagnose(err), c.errored
 	f.Cause, f.Field = why.Cause.String(), why.Field
+	if why.IsFilling() {
+		f.Reason = c.Reason(why.Error())
+	}
 	return []Finding{f}
 }
 

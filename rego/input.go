@@ -88,15 +88,18 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 }
 
 // countersTerm returns the value of each counter by its key. A counter that does not count the
-// intent has the value null.
+// intent has the value null. A counter that is not known is left out.
 func countersTerm(counts []condition.Count) *ast.Term {
-	members := make([][2]*ast.Term, len(counts))
-	for i, c := range counts {
+	members := make([][2]*ast.Term, 0, len(counts))
+	for _, c := range counts {
+		if !c.Until.IsZero() {
+			continue
+		}
 		n := ast.NullTerm()
 		if c.N != condition.Uncounted {
 			n = ast.NumberTerm(json.Number(strconv.FormatInt(c.N, 10)))
 		}
-		members[i] = ast.Item(ast.StringTerm(c.Counter.Key), n)
+		members = append(members, ast.Item(ast.StringTerm(c.Counter.Key), n))
 	}
 	return ast.ObjectTerm(members...)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"writ.example/writ/engine"
@@ -50,12 +52,22 @@ type Counters struct {
 	settling map[key][]*change
 	reserved map[intentKey]*reservation
 	swept    int // how many windows the last sweep left
+
+	// Series are opened until life ends.
+	life  context.Context
+	stop  context.CancelFunc
+	opens sync.WaitGroup
 }
 
-// reading is a window that is being read.
+// reading is a window that is being read, or a series that is being opened.
 type reading struct {
 	done    chan struct{} // closed when the read ends
 	settled []*change     // settlements that ended meanwhile, and that the read may have missed
+	// A series is opened in the background. early is closed when it is open, or is filled from many rows. until
+	// is about when it will be open then, and err is why it is not.
+	early chan struct{}
+	until time.Time
+	err   error
 }
 
 // series holds the windows of one counter of an organization. The key of a window is made of
@@ -92,12 +104,14 @@ func New(cfg Config) *Counters {
 	if cfg.Windows != nil {
 		cfg.Journal = nil
 	}
-	return &Counters{
+	k := &Counters{
 		keeper: newKeeper(cfg.Journal),
 		cfg:    cfg, max: maxWindows, series: make(map[seriesKey]*series), reading: make(map[key]*reading),
 		settling: make(map[key][]*change), reserved: make(map[intentKey]*reservation),
 		leases: lease.NewPool(cfg.Windows),
 	}
+	k.life, k.stop = context.WithCancel(context.Background())
+	return k
 }
 
 // Reading holds the counts of counters for one intent. It is not safe for concurrent use.
@@ -121,7 +135,9 @@ type cell struct {
 	counter        *condition.Counter
 	key            key
 	agent, session string
-	window         *window
+	window         *window   // nil if the series is not open yet
+	until          time.Time // when it will be about
+	change         *change   // what is reserved without a window
 	bucket         int64
 	before, amount int64
 	changes        uint32
@@ -165,8 +181,20 @@ func (k *Counters) Read(
 			break
 		}
 	}
-	r.counts = engine.Counts(counters, in.Intent, r.before)
+	r.counts = r.known(engine.Counts(counters, in.Intent, r.before))
 	return r, nil
+}
+
+// known marks the counts that are not known yet.
+func (r *Reading) known(counts []condition.Count) []condition.Count {
+	for i := range r.cells {
+		for j := range counts {
+			if c := &r.cells[i]; c.window == nil && counts[j].Counter == c.counter {
+				counts[j].Until = c.until
+			}
+		}
+	}
+	return counts
 }
 
 // cells returns a Reading with a cell for each counter that counts the intent.
@@ -200,7 +228,8 @@ func (r *Reading) before(c *condition.Counter) int64 {
 // Counts returns the counts of all counters, with the intent included.
 func (r *Reading) Counts() []condition.Count { return r.counts }
 
-// find sets the window of a cell. If the window is not kept, find reads it.
+// find sets the window of a cell. If the window is not kept, find reads it. If its series is still filled from many
+// rows, the cell gets no window.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
 		k.leases.Lock()
@@ -225,6 +254,12 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			continue
 		}
 		of := k.readsLocked(c)
+		if of != c.key {
+			if waits, err := k.openLocked(ctx, c, of, at, turn); waits || err != nil {
+				return err
+			}
+			continue
+		}
 		r, busy := k.reading[of]
 		if !busy {
 			r = &reading{done: make(chan struct{})}
@@ -239,12 +274,7 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			}
 			continue
 		}
-		var err error
-		if of == c.key {
-			err = k.readOne(ctx, c, r, at, turn)
-		} else {
-			err = k.openKept(ctx, c, at, turn)
-		}
+		err := k.readOne(ctx, c, r, at, turn)
 		k.leases.Lock()
 		delete(k.reading, of)
 		k.leases.Unlock()
@@ -290,7 +320,11 @@ func (k *Counters) window(of key) *window {
 // keep adds a window that was read to the windows that are kept. names are the names of the agent in
 // the history. The window gets what settlements add that the read may have missed.
 func (k *Counters) keep(c *cell, w *window, r *reading, names []string, at time.Time) {
-	for _, of := range subjects(c, names) {
+	all := subjects(c, names)
+	if !slices.Contains(all, c.key.of) {
+		all = append(all, c.key.of)
+	}
+	for _, of := range all {
 		for _, ch := range k.settling[key{c.key.seriesKey, of}] { // their ends make the window stale
 			w.add(ch.part, max(0, ch.n))
 		}

@@ -30,7 +30,8 @@
 //
 // A process that decides alone keeps the windows of a counter in its store ([Config.Journal]), as the
 // commits change them, up to a second behind. When a counter is new it is filled from the rows of its
-// window, in slices that yield, and what it counts waits. From then on a window that nobody has asked for
+// window in the background. Intents wait for some of the rows. After that their count is not known until all are
+// read ([condition.Count.Until]), and they are counted when they are committed. From then on a window that nobody has asked for
 // is read with a few look-ups, also after a restart. A crash costs the commits of the last second: they are
 // followed again. Windows are in memory while they are not empty. When there are too many of all
 // organizations, those of the organizations that have more than their share are dropped. They are

@@ -33,6 +33,7 @@ import (
 type keeper struct {
 	journal storage.Journal
 	run     uint64
+	early   int // fillEarly; less in tests
 
 	// mu is held while the keeper follows, which takes about as long as the commits that it reads have taken. It
 	// guards the fields below.
@@ -76,7 +77,10 @@ func newKeeper(j storage.Journal) *keeper {
 	}
 	var run [8]byte
 	rand.Read(run[:])
-	return &keeper{journal: j, run: binary.BigEndian.Uint64(run[:]), followed: make(map[string]map[seriesKey]*kept)}
+	return &keeper{
+		journal: j, run: binary.BigEndian.Uint64(run[:]), early: fillEarly,
+		followed: make(map[string]map[seriesKey]*kept),
+	}
 }
 
 func runKey(run uint64) []byte { return binary.BigEndian.AppendUint64([]byte{'r'}, run) }
@@ -306,9 +310,9 @@ func (k *keeper) commits(
 }
 
 // open returns a series that has all parts from one on, as of now. If the journal has not kept them, open fills the
-// series from the rows since a time, and offers the turn to others meanwhile.
+// series from the rows.
 func (k *keeper) open(
-	ctx context.Context, of seriesKey, c *condition.Counter, part int64, from time.Time, turn condition.Turn,
+	ctx context.Context, of seriesKey, c *condition.Counter, part int64, f *filling,
 ) (*kept, error) {
 	s, err := k.resume(ctx, of, c, part)
 	if s != nil || err != nil {
@@ -316,10 +320,10 @@ func (k *keeper) open(
 	}
 	s = &kept{counter: c}
 	rand.Read(s.id[:])
-	s.from.Store(bucketAt(c, from) + 1)
+	s.from.Store(bucketAt(c, f.since) + 1)
 	at, err := k.journal.Position(ctx)
 	if err == nil {
-		err = k.fill(ctx, of.org, s, from, at, turn)
+		err = k.fill(ctx, of.org, s, at, f)
 	}
 	if err == nil {
 		k.mu.Lock()
@@ -378,17 +382,38 @@ func (k *keeper) resume(ctx context.Context, of seriesKey, c *condition.Counter,
 	return s, err
 }
 
-// fill keeps what the rows of commits up to a position count.
-func (k *keeper) fill(
-	ctx context.Context, org string, s *kept, from time.Time, upTo uint64, turn condition.Turn,
-) error {
-	d := make(deltas)
-	yield := func() {
-		if turn != nil {
-			turn.Yield()
-		}
+// filling is how a series is filled from the rows since a time, for a decision at a time.
+type filling struct {
+	since, at, began time.Time
+	wait             func(until time.Time) // says that a fill takes long, until about a time
+	rows, early      int
+	last, slice      time.Time // when the last row was decided, and when this slice began
+}
+
+// fillEarly is how many rows a fill reads while decisions wait for it. It takes some 150 ms. After that they are
+// decided without the counter, and the fill takes at most half of a processor.
+const fillEarly = 10_000
+
+// yield ends a slice.
+func (f *filling) yield() {
+	if f.rows < f.early {
+		return
 	}
-	err := k.journal.Allowed(ctx, org, from, upTo, yield, func(row *storage.Record) (err error) {
+	now := time.Now()
+	part := min(max(f.last.Sub(f.since).Seconds()/max(1, f.at.Sub(f.since).Seconds()), 0.001), 1)
+	f.wait(f.began.Add(time.Duration(float64(now.Sub(f.began)) / part)))
+	if !f.slice.IsZero() {
+		time.Sleep(now.Sub(f.slice))
+	}
+	f.slice = time.Now()
+}
+
+// fill keeps what the rows of commits up to a position count.
+func (k *keeper) fill(ctx context.Context, org string, s *kept, upTo uint64, f *filling) error {
+	d := make(deltas)
+	err := k.journal.Allowed(ctx, org, f.since, upTo, f.yield, func(row *storage.Record) (err error) {
+		f.rows++
+		f.last = row.DecidedAt
 		if amount, ok := counted(s.counter, row); ok {
 			d.add(s, row, amount)
 		}
@@ -485,11 +510,17 @@ func (k *Counters) Run(ctx context.Context) {
 	case k.cfg.Windows != nil:
 		k.leases.Run(ctx, func() {})
 	case k.keeper != nil:
-		k.keeper.runUntil(ctx)
+		k.keeper.runUntil(ctx, func() {
+			k.leases.Lock()
+			k.stop()
+			k.leases.Unlock()
+			k.opens.Wait()
+		})
 	}
 }
 
-func (k *keeper) runUntil(ctx context.Context) {
+// runUntil follows commits until ctx ends. Then it calls stop, and follows them for the last time.
+func (k *keeper) runUntil(ctx context.Context, stop func()) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -497,6 +528,7 @@ func (k *keeper) runUntil(ctx context.Context) {
 		case <-tick.C:
 			k.follow(ctx) //nolint:errcheck // the next one tries again, and a read that needs it gets its error
 		case <-ctx.Done():
+			stop()
 			k.follow(context.WithoutCancel(ctx)) //nolint:errcheck // the next start follows what is missing
 			return
 		}

@@ -412,6 +412,8 @@ func TestKept_ACallerGivesUp(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		j.stop = stop
 		j.after.Store(int64(after))
+		of := keyOf("org", counters[0], "a", "s").seriesKey
+		p.k.keeper.open(ctx, of, counters[0], bucketAt(counters[0], p.at)-90, &filling{since: noon.Add(-time.Hour), early: 10}) // it may fail
 		in := &engine.Input{Intent: p.intent()}
 		in.Intent.ActionType = "pay"
 		p.k.Simulate(ctx, "org", counters, in, p.at) // it may fail
@@ -433,4 +435,74 @@ func TestKept_ACallerGivesUp(t *testing.T) {
 		p.restart(true)
 		p.counted(counters, "a", total)
 	}
+}
+
+// slow is a journal that waits before each slice of a fill but the first.
+type slow struct {
+	storage.Journal
+	gate chan struct{}
+}
+
+func (j *slow) Allowed(ctx context.Context, org string, from time.Time, upTo uint64, yield func(), f func(*storage.Record) error) error {
+	return j.Journal.Allowed(ctx, org, from, upTo, func() { yield(); <-j.gate }, f)
+}
+
+// TestKept_ANewRuleIsUnknownUntilItIsFilled checks that no decision waits for a long fill, and that none of those that
+// are allowed meanwhile is forgotten or counted if it was not stored.
+func TestKept_ANewRuleIsUnknownUntilItIsFilled(t *testing.T) {
+	p, counters := keptOf(t, paysInAMinute)
+	rows := make([]*storage.Record, 300)
+	for i := range rows {
+		rows[i] = p.writer.Record("org", func(row *storage.Record) {
+			row.ActionType, row.AgentID, row.DecisionID, row.DecidedAt, row.Decision = "pay", "a", p.id(), p.at, engine.Allow
+		})
+	}
+	must.Get(p.writer.Commit(t.Context(), p.store, rows...))(t)
+	j := &slow{p.store, make(chan struct{})}
+	p.k = New(Config{History: p.store, Journal: j, Scrub: p.scrub})
+	p.k.keeper.early = 0
+	read := func() (*engine.Intent, *Reading) {
+		in := p.intent()
+		in.AgentID, in.ActionType = "a", "pay"
+		return in, must.Get(p.k.Read(t.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(t)
+	}
+	commit := func(in *engine.Intent, r *Reading) {
+		row := p.writer.Record("org", func(row *storage.Record) {
+			row.IntentID, row.ActionType, row.AgentID, row.DecisionID, row.DecidedAt, row.Decision = in.IntentID, "pay", "a", p.id(), p.at, engine.Allow
+		})
+		must.Get(p.writer.Commit(t.Context(), p.store, row))(t)
+		r.Commit()
+	}
+	reserved := func() (*engine.Intent, *Reading) {
+		in, r := read()
+		if c := r.Counts()[0]; c.Until.IsZero() || !reserve(t, r) {
+			t.Fatalf("%+v is known or not reserved", c)
+		}
+		return in, r
+	}
+	in, stored := reserved()
+	commit(in, stored)
+	_, released := reserved()
+	released.Release()
+	in, open := reserved()
+	_, back := reserved()
+	_, late := read()
+	close(j.gate)
+	p.k.opens.Wait()
+	if reserve(t, late) {
+		t.Error("an intent was reserved although the counter is known now")
+	}
+	want := func(n int64) {
+		t.Helper()
+		if _, r := read(); r.Counts()[0].N != n+1 || !r.Counts()[0].Until.IsZero() {
+			t.Errorf("%+v, want %d", r.Counts()[0], n+1)
+		}
+	}
+	want(303) // two are reserved
+	commit(in, open)
+	want(303)
+	back.Release()
+	want(302)
+	p.restart(true)
+	p.counted(counters, "a", 302)
 }

@@ -2,11 +2,13 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"writ.example/writ/engine/condition"
+	"writ.example/writ/storage/lease"
 )
 
 // everything is the part of a key that stands for all windows of a series. No window has it, because
@@ -33,19 +35,61 @@ func (k *Counters) readsLocked(c *cell) key {
 	return c.key
 }
 
-// openKept opens the series of c in the journal.
-func (k *Counters) openKept(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
-	of := seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}
-	kept, err := k.keeper.open(ctx, of, c.counter, first(c.bucket), since(c, at), turn)
-	if err != nil {
-		return err
+// openLocked waits for the series of c to be opened. It reports true if that takes longer than reading [fillEarly]
+// rows. It unlocks k.
+func (k *Counters) openLocked(
+	ctx context.Context, c *cell, of key, at time.Time, turn condition.Turn,
+) (waits bool, err error) {
+	r, busy := k.reading[of]
+	if !busy && k.life.Err() == nil {
+		of.org = strings.Clone(of.org)
+		r = &reading{done: make(chan struct{}), early: make(chan struct{})}
+		k.reading[of] = r
+		opened := *c
+		opened.key.seriesKey = of.seriesKey
+		k.opens.Go(func() { k.openKept(&opened, of, r, at) })
+	}
+	k.leases.Unlock()
+	if r == nil {
+		return false, k.life.Err()
+	}
+	if err := lease.Await(ctx, turn, r.early); err != nil {
+		return false, err
 	}
 	k.leases.Lock()
 	defer k.leases.Unlock()
-	s := k.seriesLocked(c, at)
-	s.kept = kept
-	s.behind++
-	return nil
+	if c.window = nil; k.reading[of] == r {
+		c.until = r.until
+		return true, nil
+	}
+	if r.err != nil {
+		return false, fmt.Errorf("reading the counters of rules: %w", r.err)
+	}
+	return false, nil
+}
+
+// openKept opens the series of c in the journal.
+func (k *Counters) openKept(c *cell, of key, r *reading, at time.Time) {
+	f := filling{since: since(c, at), at: at, began: time.Now(), early: k.keeper.early, wait: func(until time.Time) {
+		k.leases.Lock()
+		defer k.leases.Unlock()
+		if r.until.IsZero() {
+			close(r.early)
+		}
+		r.until = until
+	}}
+	kept, err := k.keeper.open(k.life, of.seriesKey, c.counter, first(c.bucket), &f)
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	if r.err = err; err == nil {
+		s := k.seriesLocked(c, at)
+		s.kept = kept
+		s.behind++
+	}
+	delete(k.reading, of)
+	if close(r.done); r.until.IsZero() {
+		close(r.early)
+	}
 }
 
 // take reads the window of c from the journal and keeps it. names are the names of the agent in the history. take

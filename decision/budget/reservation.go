@@ -30,6 +30,12 @@ func (r *Reading) snapshot() bool {
 	r.own = k.reserved[r.intent]
 	for i := range r.cells {
 		c := &r.cells[i]
+		if c.window == nil {
+			if k.readsLocked(c) == c.key {
+				return false
+			}
+			continue
+		}
 		if k.window(c.key) != c.window || !c.window.covers(c.bucket) {
 			return false
 		}
@@ -69,6 +75,12 @@ func (r *Reading) reserveLocked() bool {
 	}
 	for i := range r.cells {
 		c := &r.cells[i]
+		if c.window == nil {
+			if k.readsLocked(c) == c.key { // its count is known now
+				return false
+			}
+			continue
+		}
 		if c.window.shared == nil && (k.window(c.key) != c.window || c.window.changes != c.changes) {
 			return false
 		}
@@ -80,7 +92,11 @@ func (r *Reading) reserveLocked() bool {
 	}
 	for i := range r.cells {
 		if c := &r.cells[i]; !h.has(c) { // otherwise another request with the same intent has reserved it
-			if c.window.shared == nil {
+			switch {
+			case c.window == nil:
+				c.change = &change{key: c.key, n: c.amount, part: c.bucket, over: r.at.Add(2 * c.counter.Window)}
+				k.prepareLocked(c.change)
+			case c.window.shared == nil:
 				c.window.add(c.bucket, c.amount)
 				c.window.held++
 			}
@@ -116,6 +132,14 @@ func (r *Reading) end(committed bool) {
 	delete(k.reserved, r.intent)
 	for i := range h.cells {
 		c := &h.cells[i]
+		if c.change != nil {
+			n := int64(0)
+			if !h.committed {
+				n = -c.amount
+			}
+			k.endLocked(c.change, n)
+			continue
+		}
 		if c.window.shared != nil && !h.committed {
 			k.unclaimLocked(c)
 			continue

@@ -36,7 +36,7 @@ type Settling struct {
 	changes []*change
 }
 
-// change is the change that a settlement makes in a window.
+// change is the change that a settlement makes in a window, or an intent without one.
 type change struct {
 	key    key
 	window storage.Window
@@ -87,7 +87,9 @@ func (k *Counters) Settling(
 // store keeps.
 func (p *Settling) prepare(ctx context.Context, ch *change) error {
 	if p.k.cfg.Windows == nil {
-		p.prepareAlone(ch)
+		p.k.leases.Lock()
+		p.k.prepareLocked(ch)
+		p.k.leases.Unlock()
 		p.changes = append(p.changes, ch)
 		return nil
 	}
@@ -109,23 +111,18 @@ func (ch *change) added() storage.Ask {
 	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
 }
 
-// prepareAlone adds what a change adds to a window that only this process counts in. If the window is read before
-// the change ends, it may or may not have the settlement.
-func (p *Settling) prepareAlone(ch *change) {
-	p.k.leases.Lock()
-	defer p.k.leases.Unlock()
-	p.k.settling[ch.key] = append(p.k.settling[ch.key], ch)
-	if ch.in = p.k.window(ch.key); ch.in != nil {
+// prepareLocked adds what a change adds to a window that only this process counts in. If the window is read before
+// the change ends, it may or may not have the change.
+func (k *Counters) prepareLocked(ch *change) {
+	k.settling[ch.key] = append(k.settling[ch.key], ch)
+	if ch.in = k.window(ch.key); ch.in != nil {
 		ch.in.add(ch.part, max(0, ch.n))
 	}
 }
 
-// endAlone adds n in a window that only this process counts in. A window that was read since the change was prepared
-// may have the settlement already, so it is not changed but read again.
-func (p *Settling) endAlone(ch *change, n int64) {
-	k := p.k
-	k.leases.Lock()
-	defer k.leases.Unlock()
+// endLocked adds n in a window that only this process counts in. A window that was read since the change was prepared
+// may have the change already, so it is not changed but read again.
+func (k *Counters) endLocked(ch *change, n int64) {
 	k.settling[ch.key] = slices.DeleteFunc(k.settling[ch.key], func(o *change) bool { return o == ch })
 	if len(k.settling[ch.key]) == 0 {
 		delete(k.settling, ch.key)
@@ -177,7 +174,9 @@ func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 		if !subtracts {
 			n = 0
 		}
-		p.endAlone(ch, -n)
+		p.k.leases.Lock()
+		p.k.endLocked(ch, -n)
+		p.k.leases.Unlock()
 		return
 	case subtracts && ch.begun != "":
 		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: n}}}

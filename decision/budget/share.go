@@ -85,7 +85,7 @@ func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 	defer k.leases.Unlock()
 	for i := range r.cells {
 		c := &r.cells[i]
-		if c.window.shared == nil || r.own.has(c) {
+		if c.window == nil || c.window.shared == nil || r.own.has(c) {
 			continue
 		}
 		limit := c.counter.UpTo(condition.Saturated(c.before, c.amount))
@@ -104,7 +104,7 @@ func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 // unclaimLocked gives back the places of the first n cells.
 func (r *Reading) unclaimLocked(n int) {
 	for i := range r.cells[:n] {
-		if c := &r.cells[i]; c.window.shared != nil && !r.own.has(c) {
+		if c := &r.cells[i]; c.window != nil && c.window.shared != nil && !r.own.has(c) {
 			r.counters.unclaimLocked(c)
 		}
 	}

@@ -22,7 +22,7 @@ func (k *Counters) Simulate(
 			return nil, fmt.Errorf("reading the counters of rules: %w", err)
 		}
 	}
-	return engine.Counts(counters, in.Intent, r.before), nil
+	return r.known(engine.Counts(counters, in.Intent, r.before)), nil
 }
 
 // simulate reads the count of the cell c and stores it in c.before.
@@ -42,7 +42,9 @@ func (k *Counters) simulate(ctx context.Context, c *cell, at time.Time, turn con
 		}
 		k.leases.Lock()
 		defer k.leases.Unlock()
-		c.before = c.window.total(c.bucket)
+		if c.window != nil {
+			c.before = c.window.total(c.bucket)
+		}
 		return nil
 	}
 	w, err := k.read(ctx, c, k.spellings(c), at, turn)

@@ -1,6 +1,10 @@
 package condition
 
-import "errors"
+import (
+	"errors"
+	"strings"
+	"time"
+)
 
 // Cause is the reason why a condition could not be evaluated. Causes label a metric.
 type Cause uint8
@@ -9,7 +13,7 @@ type Cause uint8
 const (
 	// CauseFunction: a function or a conversion has no result for its arguments.
 	CauseFunction Cause = iota
-	// CauseMissing: the intent lacks a metadata key or the cost.
+	// CauseMissing: the intent lacks a metadata key or the cost, or a counter is not known yet.
 	CauseMissing
 	// CauseNotDecimal: a metadata value that is compared with a number is not a decimal.
 	CauseNotDecimal
@@ -74,6 +78,16 @@ var (
 func missing(field, what string) *EvalError {
 	return &EvalError{CauseMissing, field, errNoSuchKey.message + ": " + what}
 }
+
+// filling returns the error of a counter that is not known until a time.
+func filling(until time.Time) *EvalError {
+	return &EvalError{CauseMissing, "", fillingText + until.UTC().Format(time.RFC3339)}
+}
+
+const fillingText = "the counter of a new rule is being filled from the history, until about "
+
+// IsFilling reports whether a counter is not known yet. The message says until when.
+func (e *EvalError) IsFilling() bool { return strings.HasPrefix(e.message, fillingText) }
 
 // notDecimal returns the error of a metadata value that is compared with a number. The error names
 // the value's key if f is a metadata key.

@@ -63,10 +63,17 @@ func JoinCounter(counters []*Counter, c *Counter) []*Counter {
 type Count struct {
 	Counter *Counter
 	N       int64 // Uncounted if the counter does not count the intent
+	// Until is zero, or about when the value will be known. Then every condition that reads it is an error.
+	Until time.Time
 }
 
 // Uncounted is the value of a counter that does not count the intent.
 const Uncounted = -1
+
+// AllKnown reports whether all counts are known.
+func AllKnown(counts []Count) bool {
+	return !slices.ContainsFunc(counts, func(c Count) bool { return !c.Until.IsZero() })
+}
 
 // Buckets is the number of parts of a window. All intents of a part leave the window at the same
 // time. So a counter looks back for at least the window's length, and at most a sixtieth longer.

@@ -77,9 +77,9 @@ func TestCounter_IsCompared(t *testing.T) {
 		want   bool
 		failed bool
 	}{
-		"the twentieth":    {[]Count{{c.Counters[0], 20}}, false, false},
-		"the twenty-first": {[]Count{{c.Counters[0], 21}}, true, false},
-		"not counted":      {[]Count{{c.Counters[0], Uncounted}}, false, false},
+		"the twentieth":    {[]Count{{Counter: c.Counters[0], N: 20}}, false, false},
+		"the twenty-first": {[]Count{{Counter: c.Counters[0], N: 21}}, true, false},
+		"not counted":      {[]Count{{Counter: c.Counters[0], N: Uncounted}}, false, false},
 		"not read":         {nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,6 +87,9 @@ func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
 func (f *Frame) count(key string) (int64, *EvalError) {
 	for i := range f.counts {
 		if f.counts[i].Counter.Key == key {
+			if until := f.counts[i].Until; !until.IsZero() {
+				return 0, filling(until)
+			}
 			return f.counts[i].N, nil
 		}
 	}
