@@ -269,7 +269,7 @@ func problemFor(err error) problem {
 		return problem{Code: codeIssuedOutOfRange,
 			Detail: "The intent was not decided before, and its issued_at is too far from now. Nothing was decided.",
 			Errors: []engine.FieldError{{Field: "intent.issued_at",
-				Message: fmt.Sprintf("want a time within %v of now: issue a new intent", aged.Most)}}}
+				Message: "want " + aged.Want() + ": issue a new intent"}}}
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemFor(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &full):

@@ -134,6 +134,41 @@ func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
 	}
 }
 
+// TestDecision_IntentAge_OneForAllReplicas checks that the age that one replica sets holds for all, and
+// that a raised one counts from then: what was issued before may be forgotten, and stays refused.
+func TestDecision_IntentAge_OneForAllReplicas(t *testing.T) {
+	all := newReplicas(t, 2, 1<<30)
+	set := func(s *Service, most time.Duration) {
+		s.cfg.IntentAge = most
+		must.Do(t, s.setAge(t.Context()))
+		for _, s := range all {
+			s.readAge(t.Context())
+		}
+	}
+	decided := func(ago time.Duration, want bool) {
+		t.Helper()
+		for i, s := range all {
+			req := request()
+			req.Intent.IssuedAt = time.Now().Add(-ago).Format(time.RFC3339Nano)
+			out := s.Decide(t.Context(), caller(), []Request{req})[0]
+			if aged := (*AgeError)(nil); errors.As(out.Err, &aged) == want || out.Err != nil && aged == nil {
+				t.Errorf("replica %d decides what was issued %v ago: %v, want %v", i, ago, out.Err, want)
+			}
+		}
+	}
+	decided(1000*time.Hour, true)
+	set(all[0], time.Hour)
+	decided(50*time.Minute, true)
+	decided(70*time.Minute, false)
+	set(all[1], 24*time.Hour)
+	decided(110*time.Minute, true)
+	decided(3*time.Hour, false) // more than twice the earlier age when it was raised
+	set(all[0], 0)
+	decided(110*time.Minute, true)
+	decided(3*time.Hour, false)
+	decided(-1000*time.Hour, true)
+}
+
 // commands returns how many commands a store has sent, without those that wait for changes.
 func commands(t *testing.T, reg prometheus.Gatherer) (n int) {
 	for name, metric := range metricstest.Read(t, reg) {

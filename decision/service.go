@@ -82,7 +82,8 @@ type Config struct {
 	// RequireRegistered denies the intents of agents that the organization has not registered.
 	RequireRegistered bool
 	// IntentAge is the greatest distance between the issued_at of an intent that was not decided
-	// before and the time of its decision: see [AgeError]. Zero means any distance.
+	// before and the time of its decision: see [AgeError]. Zero means any distance. Open sets it for
+	// all replicas on the store, which follow within a minute.
 	IntentAge time.Duration
 	// ApprovalTTL and ApprovalDetail are the fields TTL and Detail of [approval.Config].
 	ApprovalTTL    time.Duration
@@ -179,7 +180,8 @@ type Service struct {
 	counters *budget.Counters
 	verifier *verifier // nil if decisions are not verified
 	sweeper  *retention.Sweeper
-	batches  sync.Pool                // holds *batch
+	batches  sync.Pool // holds *batch
+	age      atomic.Pointer[storage.IntentAge]
 	changes  atomic.Int64             // how many changes of the store were heard
 	firsts   *Cache[string, struct{}] // keeps nothing: the first loads of organizations under way
 
@@ -195,6 +197,9 @@ func Open(cfg Config) (*Service, error) {
 	s, err := newService(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening the decision service: %w", err)
+	}
+	if err := s.setAge(context.Background()); err != nil {
+		return nil, err
 	}
 	s.start()
 	return s, nil
@@ -222,6 +227,7 @@ func newService(cfg Config) (*Service, error) {
 	}); err != nil {
 		return nil, err
 	}
+	s.age.Store(&storage.IntentAge{MostMS: cfg.IntentAge.Milliseconds()})
 	s.Plans = newPlans(s.Documents, cfg.Plans)
 	sets := setsConfig{
 		source: s.Documents, options: s.Conditions(), compiled: s.metrics.compiled,
@@ -264,6 +270,7 @@ func (s *Service) start() {
 	s.background.Go(func() { s.Approvals.Run(ctx) })
 	s.background.Go(func() { s.counters.Run(ctx) })
 	s.background.Go(func() { s.sweeper.Run(ctx) })
+	s.background.Go(func() { s.followAge(ctx) })
 	if s.verifier != nil {
 		s.background.Go(func() { s.verifier.run(ctx) })
 	}

@@ -150,6 +150,11 @@ var (
 		func(s *Sink) (org, id string) { return "", s.Name },
 		nil)
 
+	// IntentAges belong to no organization. There is at most one.
+	IntentAges = of(Collection{Kind: IntentAgeKind, Name: "intent age", Quiet: true},
+		func(*IntentAge) (org, id string) { return "", "" },
+		nil)
+
 	AllLoaded = of(Collection{Kind: LoadedKind, Name: "loaded", Quiet: true},
 		func(*Loaded) (org, id string) { return "", "" },
 		nil)
@@ -161,7 +166,7 @@ var collections = []*Collection{
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 	&Lists.Collection, &Sessions.Collection, &Libraries.Collection, &Revisions.Collection, &AllLoaded.Collection,
-	&Sinks.Collection, &Stops.Collection, &Origins.Collection,
+	&Sinks.Collection, &Stops.Collection, &Origins.Collection, &IntentAges.Collection,
 }
 
 // Collections returns every collection.
@@ -292,6 +297,17 @@ type Sink struct {
 	Name      string            `json:"name"`
 	Confirmed map[string]uint64 `json:"confirmed"`
 }
+
+// IntentAge is the greatest age of a new intent in a deployment. Intents of more than twice that age are
+// refused without a look, and so are intents that were issued before Before. MostMS is in milliseconds, and 0
+// for any age.
+type IntentAge struct {
+	MostMS int64     `json:"most_ms"`
+	Before time.Time `json:"before,omitzero"`
+}
+
+// Most returns the age, or 0 for any.
+func (a *IntentAge) Most() time.Duration { return time.Duration(a.MostMS) * time.Millisecond }
 
 func agentKeys(a *engine.Agent) []Key {
 	keys := []Key{{ByAge, Time(a.CreatedAt)}, {ByName, Text(engine.FoldID(a.ID))}}

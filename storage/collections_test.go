@@ -70,7 +70,7 @@ func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 			t.Errorf("CollectionOf(%q) is another", c.Kind)
 		}
 	}
-	if string(kinds) != "pratsckdIweolSbvLfOg" {
+	if string(kinds) != "pratsckdIweolSbvLfOgA" {
 		t.Errorf("kinds = %q", kinds)
 	}
 	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {

@@ -31,6 +31,7 @@ const (
 	SinkKind         Kind = 'f'
 	StopKind         Kind = 'O'
 	OriginKind       Kind = 'g'
+	IntentAgeKind    Kind = 'A'
 )
 
 // Document is a stored document of an organization. Its id is unique in its collection and

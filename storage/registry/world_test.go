@@ -44,7 +44,7 @@ func TestRegistry(t *testing.T) {
 	groups := map[string][]test{
 		"Policies": policyTests, "Rules": ruleTests, "Agents": agentTests, "Tokens": tokenTests, "Subscriptions": subscriptionTests,
 		"Counts": countTests, "Keys": keyTests, "Details": detailsTests, "Watch": watchTests, "Lists": listTests, "NamedLists": namedListTests, "Libraries": libraryTests, "Tenancy": tenancyTests, "Races": raceTests,
-		"Webhooks": webhookTests, "Sinks": sinkTests, "Stops": stopTests, "DecisionEvents": decisionEventTests,
+		"Webhooks": webhookTests, "Sinks": sinkTests, "Stops": stopTests, "DecisionEvents": decisionEventTests, "IntentAge": intentAgeTests,
 	}
 	for name, open := range stores {
 		for group, tests := range groups {
