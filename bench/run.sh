@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|tls|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -66,6 +66,9 @@ console)
 sinks) go test -vet=off -run '^$' -bench BenchmarkFile -benchtime "${ROWS:-1000000}x" ./storage/decisionlog ;;
 envoy) # what Envoy and writ add to a request
   go test ./internal/system -run '^TestEnvoy_Added$' -count 1 -v -timeout 0 -args -envoy-requests "${REQUESTS:-10000}"
+  ;;
+tls) # processor time a request over https beside http
+  go test -vet=off ./bench -run '^TestTLS$' -count 1 -v -timeout 0 -args -tls "$tmp/writ" -tls-rounds "${ROUNDS:-10}"
   ;;
 hostile)
   "$tmp/writ" bench hostile --conns "${CONNS:-16}" --duration "${DURATION:-4s}" --alone "${ALONE:-3s}" --rounds "${ROUNDS:-3}" \
