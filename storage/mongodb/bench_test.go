@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"writ.example/writ/bench/proc"
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/mongodb/mongotest"
 	"writ.example/writ/storage/storagetest"
 )
 
@@ -122,4 +124,34 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(rows), "client-µs/row")
+}
+
+// BenchmarkIdle has 16 idle handles on a replica set. An operation is a second. server-%core is the processor
+// time of all members, as a part of one core.
+func BenchmarkIdle(b *testing.B) {
+	for _, members := range []int{1, 3} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			set := mongotest.For(b, members)
+			spent := func() time.Duration { return proc.Spent(set.Processes()...) }
+			rest := func(seconds int) float64 {
+				began, before := time.Now(), spent()
+				time.Sleep(time.Duration(seconds) * time.Second)
+				return 100 * float64(spent()-before) / float64(time.Since(began))
+			}
+			time.Sleep(3 * time.Second) // the set has just been made
+			alone := rest(b.N)
+			o := newDatabase(b, set)
+			for range 16 {
+				openTest(b, o)
+			}
+			time.Sleep(2 * lease)
+			own := processorTime(b)
+			b.ResetTimer()
+			beside := rest(b.N)
+			b.StopTimer()
+			b.ReportMetric(alone, "alone-%core")
+			b.ReportMetric(beside, "server-%core")
+			b.ReportMetric(100*(processorTime(b)-own).Seconds()/b.Elapsed().Seconds(), "client-%core")
+		})
+	}
 }

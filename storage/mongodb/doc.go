@@ -120,9 +120,11 @@
 //
 // # Replicas
 //
-// Each handle has a slot. Every 500 ms the handle renews the slot with a write, its beat. A slot
+// Each handle has a slot. Every 500 ms the handle renews the slot with a write, its beat. Handles whose clocks
+// agree write their beats at the same time, which costs the members least. A slot
 // lasts 2.5 s after a beat. When a handle reads its own beat in the change stream, it has
-// read every earlier change. A handle that has not read a beat recently writes a beat before it
+// read every change before this beat. The beats of others prove nothing, because a late stream has them too,
+// and so the stream does not pass them. A handle that has not read a beat recently writes a beat before it
 // reads documents. This write fails if the handle's primary was replaced.
 //
 // If no beat of a handle has succeeded for the timeout of an operation, the set has no majority.

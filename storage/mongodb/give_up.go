@@ -56,14 +56,7 @@ func (l *slot) used() bson.D {
 
 // settle looks at the other handles regularly until ctx ends, and gives up silent ones.
 func (s *Store) settle(ctx context.Context) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for untilBeat(ctx) {
 		if s.available() != nil {
 			continue
 		}
@@ -79,7 +72,7 @@ func (s *Store) settle(ctx context.Context) {
 // after every handle that was given up earlier, if that is still needed. A handle that can't be cleaned up yet
 // does not keep others from it.
 func (s *Store) giveUpSilent(ctx context.Context) error {
-	rows, err := find[slotRow](ctx, s.slots(), s.slot.used())
+	rows, err := find[slotRow](ctx, s.slots(), s.slot.used(), options.Find().SetProjection(doc(slotKeys, 0)))
 	errs := []error{err}
 	for _, row := range rows {
 		if !s.silent(&row) || !s.maySettle() {

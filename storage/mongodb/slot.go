@@ -276,16 +276,23 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	return s.slot.lead(ctx, s, began)
 }
 
+// untilBeat waits for the next multiple of beatEvery on the clock. It returns false if ctx ends. Handles whose
+// clocks agree write their beats together: then the members replicate one batch, and each stream wakes once.
+func untilBeat(ctx context.Context) bool {
+	now := time.Now()
+	t := time.NewTimer(now.Truncate(beatEvery).Add(beatEvery).Sub(now))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
 // beat calls beatOnce regularly until ctx ends or this handle was given up.
 func (s *Store) beat(ctx context.Context) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for untilBeat(ctx) {
 		if s.slot.foreign.Load() != nil {
 			return
 		}

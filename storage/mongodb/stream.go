@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// streamWait is how long the server waits for an event before it answers. streamPatience is how
-	// long the answer may take. A frozen server never answers, even if the set already has another
-	// primary. Therefore the second bound is needed.
-	streamWait     = 250 * time.Millisecond
+	// streamWait is how long the server waits for an event before it answers. An own beat comes earlier.
+	// streamPatience is how long the answer may take. A frozen server never answers, even if the set already
+	// has another primary. Therefore the second bound is needed.
+	streamWait     = beatEvery * 3 / 2
 	streamPatience = 1500 * time.Millisecond
 )
 
@@ -30,11 +30,15 @@ type streamEvent struct {
 	} `bson:"updateDescription"`
 }
 
-var streamed = mongo.Pipeline{doc("$match", doc("$or", bson.A{
-	doc("ns.coll", changesName, "operationType", "insert"),
-	doc("ns.coll", replicasName, "operationType", "update",
-		"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
-}))}
+// streamed passes the changes of all handles and the beats of this handle. The beats of others prove nothing:
+// a stream that is late brings them too.
+func (l *slot) streamed() mongo.Pipeline {
+	return mongo.Pipeline{doc("$match", doc("$or", bson.A{
+		doc("ns.coll", changesName, "operationType", "insert"),
+		doc("ns.coll", replicasName, "operationType", "update", "documentKey._id", l.id,
+			"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
+	}))}
+}
 
 // listen receives the changes of other handles until ctx ends. If a stream fails, it opens a new
 // stream and reads the changes in between. It never resumes a stream. It ends if the database was restored.
@@ -52,7 +56,7 @@ func (s *Store) listen(ctx context.Context) {
 func (s *Store) hear(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	stream, err := s.db.Watch(opening, streamed, options.ChangeStream().SetMaxAwaitTime(streamWait))
+	stream, err := s.db.Watch(opening, s.slot.streamed(), options.ChangeStream().SetMaxAwaitTime(streamWait))
 	if err != nil {
 		return err
 	}

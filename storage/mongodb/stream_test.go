@@ -3,6 +3,7 @@ package mongodb
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -104,4 +105,32 @@ func updateRule(t *testing.T, s *Store) uint64 {
 	revision, err := s.Update(t.Context(), "org", putRule)
 	must(t, err)
 	return revision
+}
+
+// TestFreshFor_BehindALateStream makes the stream of a handle late by more than MaxAge. The beats of another
+// handle keep coming, and prove nothing.
+func TestFreshFor_BehindALateStream(t *testing.T) {
+	t.Parallel()
+	set, stream := mongotest.LateFor(t)
+	o := newDatabase(t, set)
+	openTest(t, o)
+	late := o
+	late.URI += "&appName=" + stream.App
+	s := openTest(t, late)
+	await(t, "freshness", func() bool { return s.FreshFor() <= storage.MaxAge })
+	heard := watchRevisions(t, s)
+	stream.By(5 * time.Second)
+	updateRule(t, s)
+	other := openTest(t, o)
+	revision := updateRule(t, other)
+	await(t, "staleness", func() bool { return s.FreshFor() > storage.MaxAge })
+	await(t, "the change", func() bool { return slices.Contains(heard.list(), revision) })
+	for range 20 { // events come all the time
+		if age := s.FreshFor(); age <= storage.MaxAge {
+			t.Fatalf("FreshFor of a handle whose stream is late by 5 s = %v", age)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	stream.By(0)
+	await(t, "freshness", func() bool { return s.FreshFor() <= storage.MaxAge })
 }
