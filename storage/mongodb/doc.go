@@ -140,5 +140,6 @@
 // closes the chain: the row of the chain names no writer any more. An open transaction of the lost handle has
 // changed this row, or can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost handle and takes back its places. Until this is done the slot is
 // not free, and Barrier waits. The next holder of the slot continues its chain. A handle that was given up
-// notices this in its next transaction, and commits nothing from then on.
+// notices this in its next transaction, and commits nothing from then on. The leader removes a slot that was
+// free for a day. The counter of the chain's counted heads stays, so the chain is still found.
 package mongodb

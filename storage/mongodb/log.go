@@ -2,9 +2,12 @@ package mongodb
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -307,7 +310,7 @@ func (s *database) Heads(ctx context.Context, chain [16]byte, from uint64, f fun
 	})
 }
 
-// Chains implements storage.Log. Each chain has a slot.
+// Chains implements storage.Log.
 func (s *database) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 	return s.scan(ctx, "", "reading the chains", func(ctx context.Context) error {
 		chains, err := s.chains(ctx)
@@ -327,7 +330,29 @@ func (s *database) Chains(ctx context.Context, f func(receipt.Chain) error) erro
 	})
 }
 
-func (s *database) chains(ctx context.Context) (chains [][16]byte, err error) {
+// chains returns all chains: those that have a slot, and then those whose slot was removed. A chain with heads has a
+// counter before its slot is removed.
+func (s *database) chains(ctx context.Context) ([][16]byte, error) {
+	chains, err := s.slotChains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counters, err := find[counterRow](ctx, s.db.Collection(countersName), doc("_id", doc("$gte", countedBegins, "$lt", countedBegins+"g")),
+		options.Find().SetSort(doc("_id", 1)))
+	for _, row := range counters {
+		id, bad := hex.DecodeString(strings.TrimPrefix(row.ID, countedBegins))
+		if bad != nil || len(id) != len(s.slot.chain) {
+			return nil, fmt.Errorf("%w: the counter %q names no chain", errCorrupt, row.ID)
+		}
+		if chain := [16]byte(id); !slices.Contains(chains, chain) {
+			chains = append(chains, chain)
+		}
+	}
+	return chains, err
+}
+
+// slotChains returns the chains that have a slot. All heads of other chains are counted.
+func (s *database) slotChains(ctx context.Context) (chains [][16]byte, err error) {
 	rows, err := find[slotRow](ctx, s.slots(), doc(), options.Find().SetSort(doc("_id", 1)))
 	for _, row := range rows {
 		if len(row.Chain) != len(s.slot.chain) {

@@ -22,8 +22,11 @@ const (
 	countMost = 256
 )
 
+// countedBegins begins the keys of these counters.
+const countedBegins = "counted:"
+
 // countedKey returns the key of the counter for the last counted head of a chain.
-func countedKey(chain [16]byte) string { return "counted:" + hex.EncodeToString(chain[:]) }
+func countedKey(chain [16]byte) string { return countedBegins + hex.EncodeToString(chain[:]) }
 
 // countSoon records that a head was added. If countEvery heads are uncounted, it starts to count
 // them in the background. log.mu is held.
@@ -124,7 +127,7 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 
 // eachUncounted calls f for each uncounted head of every chain.
 func (s *Store) eachUncounted(ctx context.Context, f func(*headRow) error) error {
-	chains, err := s.chains(ctx)
+	chains, err := s.slotChains(ctx)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *Store) keep(ctx context.Context) {
 }
 
 // keepOnce ends this handle if a collection was dropped, and makes an index again that was. The leader
-// migrates a database of an older schema. In a database of a newer schema, only collections are looked for.
+// migrates a database of an older schema and removes slots that are free for long. In a database of a newer schema, only collections are looked for.
 func (s *Store) keepOnce(ctx context.Context) error {
 	got, err := s.validators(ctx)
 	if err != nil {
@@ -59,7 +59,10 @@ func (s *Store) keepOnce(ctx context.Context) error {
 	if !s.Leads() {
 		return nil
 	}
-	return s.migrate(ctx, of.N, got)
+	if err := s.migrate(ctx, of.N, got); err != nil {
+		return err
+	}
+	return s.removeSlots(ctx, of.Least)
 }
 
 // keepIndexes begins to build the indexes that a collection does not have.

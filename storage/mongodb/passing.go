@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -21,18 +22,27 @@ func (s *Store) Followed(ctx context.Context) ([]receipt.Chain, error) {
 		return all, err
 	}
 	err = s.do(ctx, "", "reading the chains", func(ctx context.Context) error {
-		free, err := find[slotRow](ctx, s.slots(), doc(slotHolder, ""))
-		for _, row := range free {
-			if len(row.Chain) != len(own.ID) || [16]byte(row.Chain) == own.ID {
+		chains, err := s.chains(ctx)
+		if err != nil {
+			return err
+		}
+		// The slots are read after the chains: a chain that a handle has taken since is left out.
+		held, err := find[slotRow](ctx, s.slots(), doc(slotHolder, doc("$ne", "")))
+		if err != nil {
+			return err
+		}
+		for _, chain := range chains {
+			isHeld := func(row slotRow) bool { return bytes.Equal(row.Chain, chain[:]) }
+			if chain == own.ID || slices.ContainsFunc(held, isHeld) {
 				continue
 			}
-			tip, err := s.tipOf(ctx, [16]byte(row.Chain))
+			tip, err := s.tipOf(ctx, chain)
 			if err != nil {
 				return err
 			}
 			all = append(all, tip)
 		}
-		return err
+		return nil
 	})
 	return all, err
 }

@@ -479,7 +479,7 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 // it would misread. The leader migrates a database of an older schema from oldestSchema on.
 //
 // Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them. Schema 7 has the rows
-// that say who may add heads to a chain.
+// that say who may add heads to a chain, and chains whose slot was removed, once its least schema is 7 too.
 const (
 	schema        = 7
 	leastSchema   = 5

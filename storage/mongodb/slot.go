@@ -199,6 +199,47 @@ func (l *slot) takeChain(ctx context.Context, s *Store) error {
 	return err
 }
 
+// freeFor is how long a slot stays without a holder. A handle that is opened in this time continues its chain.
+const freeFor = 24 * time.Hour
+
+// removedSchema is the least schema of a writ that finds the chains of removed slots.
+const removedSchema = 7
+
+// removeSlots removes the slots that had no holder for freeFor. Their chains stay, and [database.chains] finds
+// them by the counters of their counted heads, which also a chain without heads gets. A writ of a schema before removedSchema does not find them. So
+// removeSlots first raises the least schema of the database, when no slot has such a holder. The next call
+// removes the slots, when every such handle has ended. least is the least schema before the call.
+func (s *Store) removeSlots(ctx context.Context, least int64) error {
+	free := doc(slotHolder, "", slotDead, "", slotUntil, doc("$lt", time.Now().Add(-freeFor)))
+	rows, err := find[slotRow](ctx, s.slots(), free)
+	if err != nil || len(rows) == 0 || s.schema < removedSchema {
+		return err
+	}
+	if least < removedSchema {
+		err := s.slots().FindOne(ctx, doc(slotHolder, doc("$ne", ""), slotSchema, doc("$not", doc("$gte", removedSchema)))).Err()
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return err
+		}
+		_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", schemaCounter, counterN, s.schema),
+			doc("$max", doc(counterLeast, int64(removedSchema))))
+		return err
+	}
+	for _, row := range rows {
+		if len(row.Chain) != len(s.slot.chain) {
+			return fmt.Errorf("%w: slot %d has a chain of %d bytes", errCorrupt, row.ID, len(row.Chain))
+		}
+		chain := [16]byte(row.Chain)
+		err := errors.Join(s.countChain(ctx, chain), s.makeCounter(ctx, countedKey(chain), counterN, int64(0)))
+		if err != nil {
+			return err
+		}
+		if _, err := s.slots().DeleteOne(ctx, append(doc("_id", row.ID, "chain", row.Chain), free...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // errLost means that this handle was given up and commits nothing more. Another handle may already
 // write its chain.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again",

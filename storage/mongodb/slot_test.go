@@ -2,9 +2,12 @@ package mongodb
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"writ.example/writ/storage"
+	"writ.example/writ/storage/receipt"
 	"writ.example/writ/storage/storagetest"
 )
 
@@ -50,5 +53,113 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	var row quotaRow
 	if err := other.quotaRows().FindOne(t.Context(), doc()).Decode(&row); err != nil || len(row.Given) > 0 {
 		t.Errorf("places that are given = %+v, %v, want none", row.Given, err)
+	}
+}
+
+// TestRemoveSlots removes the slot of a dead handle. Its chain must still be found by all that reads chains. The
+// slot must stay while it is not cleaned up, while it was free for a shorter time, and beside an older writ, which
+// would not find the chain.
+func TestRemoveSlots(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	a, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	l := &load{T: t, writer: w, acknowledged: make(map[string]*storage.Record)}
+	commit := func(s *Store) {
+		t.Helper()
+		r := w.Record("org-0")
+		mustCommit(t, w, s, r)
+		l.acknowledged[r.IntentID] = r
+	}
+	commit(a)
+	commit(dead)
+	tip, err := dead.Tip(t.Context())
+	must(t, err)
+	await(t, "the leader", a.Leads)
+	dead.silence(t)
+	a.counts.busy <- struct{}{} // so it can't clean up
+	row := takeFrom(t, a, dead)
+	kept := func(why string) {
+		t.Helper()
+		must(t, a.keepOnce(t.Context()))
+		if n, err := a.slots().CountDocuments(t.Context(), doc("_id", dead.slot.id)); n != 1 || err != nil {
+			t.Fatalf("the slot is gone: %s (%v)", why, err)
+		}
+	}
+	old := func() {
+		t.Helper()
+		_, err := a.slots().UpdateMany(t.Context(), doc(), set(slotUntil, time.Now().Add(-freeFor-time.Minute)))
+		must(t, err)
+	}
+	least := func() int64 {
+		t.Helper()
+		of, err := a.checkSchema(t.Context())
+		must(t, err)
+		return of.Least
+	}
+	old()
+	kept("it is not cleaned up")
+	if n := least(); n != leastSchema {
+		t.Errorf("the least schema for a slot that is not cleaned up = %d", n)
+	}
+	<-a.counts.busy
+	settleNow(t, a, row)
+	_, err = a.slots().UpdateMany(t.Context(), doc(), set(slotUntil, time.Now().Add(-freeFor+time.Hour)))
+	must(t, err)
+	kept("it was free for less than a day")
+
+	older := o
+	older.schema = removedSchema - 1
+	b, err := Open(t.Context(), older) // takes the slot
+	must(t, err)
+	c, err := Open(t.Context(), older)
+	must(t, err)
+	must(t, b.Close())
+	old()
+	kept("an older writ runs")
+	if n := least(); n != leastSchema {
+		t.Errorf("the least schema beside an older writ = %d", n)
+	}
+	must(t, c.Close())
+	old()
+	kept("an older writ may have just started")
+	if n := least(); n != removedSchema {
+		t.Errorf("the least schema before slots are removed = %d, want %d", n, removedSchema)
+	}
+	if _, err := Open(t.Context(), older); err == nil || !strings.Contains(err.Error(), "start a newer writ") {
+		t.Errorf("Open by an older writ = %v", err)
+	}
+	must(t, a.keepOnce(t.Context()))
+	if n, err := a.slots().CountDocuments(t.Context(), doc()); n != 1 || err != nil {
+		t.Fatalf("%d slots remain, %v, want that of the live handle", n, err)
+	}
+
+	followed, err := a.Followed(t.Context())
+	must(t, err)
+	if len(followed) != 2 || followed[1] != tip {
+		t.Errorf("Followed = %+v, want also %+v", followed, tip)
+	}
+	chains, metered := 0, int64(0)
+	must(t, a.Chains(t.Context(), func(receipt.Chain) error { chains++; return nil }))
+	if n, err := a.Metered(t.Context(), "org-0", 202611); chains != 2 || n != 2 || err != nil {
+		t.Errorf("%d chains, Metered = %d, %v, want 2 and 2", chains, n, err)
+	}
+	l.check(a)
+	if _, err := w.Commit(t.Context(), dead, w.Record("org-0")); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Append without a slot = %v, want %v", err, storage.ErrUnavailable)
+	}
+	next := openTest(t, o)
+	if next.slot.chain == dead.slot.chain {
+		t.Error("a new handle continues the chain of a slot that was removed")
+	}
+	commit(next)
+	must(t, a.Barrier(t.Context()))
+	l.check(a)
+	r, err := OpenSnapshot(t.Context(), o)
+	must(t, err)
+	defer r.Close()
+	chains = 0
+	must(t, r.Chains(t.Context(), func(receipt.Chain) error { chains++; return nil }))
+	meter := func(org string, _ storage.Month, n int64) error { metered = n; return nil }
+	if err := a.checkMeters(t.Context(), meter); chains != 3 || metered != 3 || err != nil {
+		t.Errorf("a snapshot has %d chains, and %d decisions are metered, %v, want 3 and 3", chains, metered, err)
 	}
 }
