@@ -35,7 +35,8 @@ func (s *Store) keep(ctx context.Context) {
 }
 
 // keepOnce ends this handle if a collection was dropped, and makes an index again that was. The leader
-// migrates a database of an older schema and removes slots that are free for long. In a database of a newer schema, only collections are looked for.
+// migrates a database of an older schema and removes slots that are free for long. In a database of a newer
+// schema, only collections are looked for.
 func (s *Store) keepOnce(ctx context.Context) error {
 	got, err := s.validators(ctx)
 	if err != nil {

@@ -202,26 +202,17 @@ func (l *slot) takeChain(ctx context.Context, s *Store) error {
 // freeFor is how long a slot stays without a holder. A handle that is opened in this time continues its chain.
 const freeFor = 24 * time.Hour
 
-// removedSchema is the least schema of a writ that finds the chains of removed slots.
-const removedSchema = 7
-
 // removeSlots removes the slots that had no holder for freeFor. Their chains stay, and [database.chains] finds
-// them by the counters of their counted heads, which also a chain without heads gets. A writ of a schema before removedSchema does not find them. So
-// removeSlots first raises the least schema of the database, when no slot has such a holder. The next call
-// removes the slots, when every such handle has ended. least is the least schema before the call.
+// them by the counters of their counted heads, which also a chain without heads gets. A writ of a schema before
+// writerSchema does not find them. So no slot is removed before the database refuses such a writ. least is its
+// least schema.
 func (s *Store) removeSlots(ctx context.Context, least int64) error {
+	if least < writerSchema {
+		return nil
+	}
 	free := doc(slotHolder, "", slotDead, "", slotUntil, doc("$lt", time.Now().Add(-freeFor)))
 	rows, err := find[slotRow](ctx, s.slots(), free)
-	if err != nil || len(rows) == 0 || s.schema < removedSchema {
-		return err
-	}
-	if least < removedSchema {
-		err := s.slots().FindOne(ctx, doc(slotHolder, doc("$ne", ""), slotSchema, doc("$not", doc("$gte", removedSchema)))).Err()
-		if !errors.Is(err, mongo.ErrNoDocuments) {
-			return err
-		}
-		_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", schemaCounter, counterN, s.schema),
-			doc("$max", doc(counterLeast, int64(removedSchema))))
+	if err != nil {
 		return err
 	}
 	for _, row := range rows {
