@@ -59,7 +59,7 @@ func TestAppend_Commands(t *testing.T) {
 		counts := make(map[string]uint64)
 		for name, metric := range metricstest.Read(t, reg) {
 			if command, ok := strings.CutPrefix(name, "writ_mongodb_command_duration_seconds "); ok {
-				counts[command] = uint64(metric.Count)
+				counts[command] = metric.Count
 			}
 		}
 		return counts

@@ -104,8 +104,8 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 	for {
 		var row slotRow
-		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotRowHeard,
-			[]byte{}, slotSessions, sessions, slotSchema, "$$REMOVE")
+		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0),
+			slotRowHeard, []byte{}, slotSessions, sessions, slotSchema, "$$REMOVE")
 		if s.schema >= writerSchema {
 			taken[len(taken)-1].Value = s.schema
 		}
@@ -286,7 +286,8 @@ func (s *Store) checkWriters(ctx context.Context) error {
 		return nil
 	}
 	_, err = s.db.Collection(countersName).UpdateOne(ctx,
-		doc("_id", schemaCounter, counterN, doc("$gte", int64(writerSchema)), counterLeast, doc("$lt", int64(writerSchema))),
+		doc("_id", schemaCounter, counterN, doc("$gte", int64(writerSchema)), counterLeast,
+			doc("$lt", int64(writerSchema))),
 		set(counterLeast, int64(writerSchema)))
 	return err
 }
