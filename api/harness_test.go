@@ -123,7 +123,7 @@ func start(t testing.TB, mods ...func(*setup)) *harness {
 	cfg.Service.Ledger, cfg.Service.Log = h.ledger, cfg.Log
 	cfg.Decisions, err = decision.Open(cfg.Service)
 	must(t, err)
-	cfg.Config.Freeze = func(ctx context.Context) (Frozen, error) { return inner.Freeze(ctx) }
+	cfg.Freeze = func(ctx context.Context) (Frozen, error) { return inner.Freeze(ctx) }
 	h.server, err = New(cfg.Config)
 	must(t, err)
 	h.serve()

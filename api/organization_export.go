@@ -35,8 +35,8 @@ func (s *Server) exportOrganization(r *request) error {
 	} else {
 		for name, id := range map[string]string{"export": begun.ID, "last": begun.Last, "after": begun.After} {
 			if _, ok := storage.ParseID(id); !ok {
-				r.query.refuse(invalid(name, "want all of export, last and after: the members id and last of the file's header, "+
-					"and the decision id of its last row"))
+				r.query.refuse(invalid(name, "want all of export, last and after: the members id and last of "+
+					"the file's header, and the decision id of its last row"))
 			}
 		}
 	}

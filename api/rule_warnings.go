@@ -7,7 +7,8 @@ import (
 	"writ.example/writ/engine"
 )
 
-// warnedRule is a stored rule with the warnings of `writ check` that hold whatever other rules there are. Comparing all rules would take long for an answer.
+// warnedRule is a stored rule with the warnings of `writ check` that hold whatever other rules there are.
+// Comparing all rules would take long for an answer.
 type warnedRule struct {
 	*engine.Rule
 	Warnings []lint.Warning `json:"warnings,omitzero"`

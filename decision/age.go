@@ -40,7 +40,8 @@ func (s *Service) setAge(ctx context.Context) error {
 		return fmt.Errorf("setting the age of intents: %w", err)
 	}
 	if changed {
-		s.cfg.Log.InfoContext(ctx, "the age of intents was set for all replicas", "age", age.Most(), "issued_after", age.Before)
+		s.cfg.Log.InfoContext(ctx, "the age of intents was set for all replicas",
+			"age", age.Most(), "issued_after", age.Before)
 	}
 	s.age.Store(&age)
 	return nil

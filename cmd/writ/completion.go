@@ -3,6 +3,7 @@ package main
 import (
 	"embed"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -42,10 +43,12 @@ type completeCmd struct {
 // Run prints a line for each way to go on, with a tab before its explanation. It prints nothing where a file or a free
 // text is wanted.
 func (c *completeCmd) Run(s streams, k *kong.Context) error {
+	var lines strings.Builder
 	for _, one := range complete(k.Model.Node, c.Words) {
-		fmt.Fprintf(s.out, "%s\t%s\n", one.word, one.help)
+		fmt.Fprintf(&lines, "%s\t%s\n", one.word, one.help)
 	}
-	return nil
+	_, err := io.WriteString(s.out, lines.String())
+	return err
 }
 
 type completion struct{ word, help string }

@@ -47,7 +47,8 @@ func (c *bundleCmd) Run(ctx context.Context, s streams) (err error) {
 	}()
 	bar := newProgress(s.err)
 	done := bar.wait("waiting for the profiles of " + c.AdminURL)
-	body, err := askAdmin(ctx, c.AdminURL, http.MethodGet, bundlePath, "it is no admin address of a writ that has bundles")
+	body, err := askAdmin(ctx, c.AdminURL, http.MethodGet, bundlePath,
+		"it is no admin address of a writ that has bundles")
 	if err == nil {
 		_, err = io.Copy(f, body)
 		err = errors.Join(err, body.Close())

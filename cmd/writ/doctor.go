@@ -137,10 +137,10 @@ func (c *doctorCmd) running(ctx context.Context) (x examination, err error) {
 	at := cmp.Or(c.AdminURL, "http://127.0.0.1:3821")
 	body, err := askAdmin(ctx, at, http.MethodGet, "/doctor", "it is no admin address of a writ that has a doctor")
 	if err != nil {
-		f := failed("start it, or name its admin address by --admin-url; --data and --config are for a server that does "+
-			"not run", "%v", err)
+		f := failed("start it, or name its admin address by --admin-url; --data and --config are for a server that "+
+			"does not run", "%v", err)
 		f.Check = "the server"
-		return examination{Checks: []finding{f}}, nil //nolint:nilerr // it is the finding
+		return examination{Checks: []finding{f}}, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(body, 1<<20))
 	if err = errors.Join(err, body.Close()); err != nil {

@@ -143,7 +143,8 @@ func (c *keysListCmd) Run(_ context.Context, s streams) error {
 	}
 	for _, kid := range slices.Sorted(maps.Keys(retired)) {
 		if len(known.Only(kid).IDs()) == 0 {
-			fmt.Fprintf(s.out, "%s  retired at %s, not published: no row needs it\n", kid, retired[kid].Format(time.RFC3339))
+			at := retired[kid].Format(time.RFC3339)
+			fmt.Fprintf(s.out, "%s  retired at %s, not published: no row needs it\n", kid, at)
 		}
 	}
 	return nil

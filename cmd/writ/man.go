@@ -45,7 +45,8 @@ func manPage(node *kong.Node) string {
 	}
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"\" \"writ\"\n", roff(strings.ToUpper(manName(node))))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(node)), roff(strings.TrimSuffix(help, ".")))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", roff(node.FullPath()), roff(strings.TrimSpace(strings.TrimPrefix(node.Summary(), node.Path()))))
+	usage := strings.TrimSpace(strings.TrimPrefix(node.Summary(), node.Path()))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", roff(node.FullPath()), roff(usage))
 	if detail != "" {
 		b.WriteString(".SH DESCRIPTION\n")
 		manText(&b, detail)

@@ -28,14 +28,14 @@
 //
 // # One process
 //
-// A process that decides alone keeps the windows of a counter in its store ([Config.Journal]), as the
-// commits change them, up to a second behind. When a counter is new it is filled from the rows of its
-// window in the background. Intents wait for some of the rows. After that their count is not known until all are
-// read ([condition.Count.Until]), and they are counted when they are committed. From then on a window that nobody has asked for
-// is read with a few look-ups, also after a restart. A crash costs the commits of the last second: they are
-// followed again. Windows are in memory while they are not empty. When there are too many of all
-// organizations, those of the organizations that have more than their share are dropped. They are
-// read again once the store has everything that was counted in them.
+// A process that decides alone keeps the windows of a counter in its store ([Config.Journal]), as the commits
+// change them, up to a second behind. When a counter is new it is filled from the rows of its window in the
+// background. Intents wait for some of the rows. After that their count is not known until all are read
+// ([condition.Count.Until]), and they are counted when they are committed. From then on a window that nobody has
+// asked for is read with a few look-ups, also after a restart. A crash costs the commits of the last second: they
+// are followed again. Windows are in memory while they are not empty. When there are too many of all
+// organizations, those of the organizations that have more than their share are dropped. They are read again once
+// the store has everything that was counted in them.
 //
 // The clock may be set. A count is of the rows that were decided within the window before the time of the intent,
 // or within a window after it, whatever the clock was meanwhile. So each window and each series knows the parts that

@@ -65,7 +65,8 @@ func newRemoteSigner(at string) (*remoteSigner, error) {
 		}
 		at = "http://signer/"
 	case u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("the URL of the signer: want https://HOST/PATH without credentials and query, or unix:FILE")
+		return nil, errors.New("the URL of the signer: want https://HOST/PATH without credentials and query, " +
+			"or unix:FILE")
 	}
 	return &remoteSigner{&http.Client{
 		Transport: transport, Timeout: signerTimeout,

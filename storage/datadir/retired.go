@@ -27,7 +27,7 @@ func (d Dir) Retired() (map[string]time.Time, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the retired keys: %w", err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	all := make(map[string]time.Time)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {

@@ -189,7 +189,8 @@ func (d Dir) TrustSigning(s Signing) (receipt.Keys, error) {
 	}
 	for _, kid := range own.IDs() {
 		if _, ok := retired[kid]; ok && (kid != s.Key.KeyID() || s.At(time.Now()) == s.Key) {
-			return receipt.Keys{}, fmt.Errorf("the signing key %s is retired: writ keys generate --in 0 makes another", kid)
+			return receipt.Keys{}, fmt.Errorf(
+				"the signing key %s is retired: writ keys generate --in 0 makes another", kid)
 		}
 	}
 	return d.Trust(own)

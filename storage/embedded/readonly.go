@@ -125,7 +125,8 @@ func (r rowView) EachRow(ctx context.Context, org, after, upTo string, f func(*s
 		}
 		bounds[i] = recordKey(org, id).end() // the key after the row and its settlement
 	}
-	return r.store.eachRow(ctx, r.scan, org, bounds[0], bounds[1], func(id uuid.UUID, v, settlement []byte) (bool, error) {
+	from, to := bounds[0], bounds[1]
+	return r.store.eachRow(ctx, r.scan, org, from, to, func(id uuid.UUID, v, settlement []byte) (bool, error) {
 		if v == nil {
 			return true, broken(org, id, "a settlement is there, and no such row")
 		}

@@ -107,13 +107,15 @@ func (s *Store) rowsBefore(
 	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (bool, error),
 ) error {
 	prefix := orgKey(kindRecord, org)
-	return s.eachRow(ctx, s.index.Scan, org, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), f)
+	end := key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew)))
+	return s.eachRow(ctx, s.index.Scan, org, prefix, end, f)
 }
 
 // eachRow calls f for the rows of org with keys from lower up to upper, until f returns stop.
 // settlement is nil if the row has no settlement. row is nil if a settlement has no row.
 func (s *Store) eachRow(
-	ctx context.Context, scan func(ctx context.Context, lower, upper []byte, f index.Visit) error, org string, lower, upper key,
+	ctx context.Context, scan func(ctx context.Context, lower, upper []byte, f index.Visit) error,
+	org string, lower, upper key,
 	f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
 ) error {
 	var id uuid.UUID // the id of row; f was not called for row yet

@@ -15,9 +15,9 @@
 //
 // [Pool.GiveBack] makes unused places free again. [Pool.Run] gives places back to the store when
 // they were idle for one or two seconds. Places of a meter that has ample places stay for minutes, so
-// that an organization that decides now and then costs no requests. The places of a failed or lost request stay taken. In a
-// meter they stay taken until the store considers this process dead. In another window they stay
-// taken until they have left the window.
+// that an organization that decides now and then costs no requests. The places of a failed or lost
+// request stay taken. In a meter they stay taken until the store considers this process dead. In another
+// window they stay taken until they have left the window.
 package lease
 
 import (

@@ -44,13 +44,13 @@
 //
 // # Appends
 //
-// A batch of decisions is one transaction. It finds the intents that were decided before. Then it inserts the records of the other intents, with the
-// head that signs them. The _id of a record makes an intent unique. The _id of a head keeps a chain
-// from forking. Each chain has a row that names its writer and the sequence of its last head. The command that
-// writes a head also changes this row, if it names the handle and the head before. Writs of an older schema than 7
-// do not know this row. While one has a slot, a transaction also reads its own slot first. When none has, the
-// leader makes the database refuse them. If the outcome of a commit is unknown, the next transaction of the session resolves
-// this: it aborts the earlier transaction or finds its result.
+// A batch of decisions is one transaction. It finds the intents that were decided before. Then it inserts the
+// records of the other intents, with the head that signs them. The _id of a record makes an intent unique. The _id
+// of a head keeps a chain from forking. Each chain has a row that names its writer and the sequence of its last
+// head. The command that writes a head also changes this row, if it names the handle and the head before. Writs of
+// an older schema than 7 do not know this row. While one has a slot, a transaction also reads its own slot first.
+// When none has, the leader makes the database refuse them. If the outcome of a commit is unknown, the next
+// transaction of the session resolves this: it aborts the earlier transaction or finds its result.
 //
 // # Imports
 //
@@ -100,15 +100,15 @@
 //
 // # Restores
 //
-// A restore takes the database back while handles use it. Numbers alone do not tell: the counter of
-// revisions may soon be greater than before. So each row of changes has a random id. A beat is written
-// only if the slot has the beat that its handle wrote last. With it the handle reads the epoch and the
-// counter of revisions, the row that it heard last and the end of its chain. If one of these is another,
-// smaller or gone, the handle tells its watchers EverythingChanged, refuses every operation and is lost.
-// The same follows if a revision comes again with another row. A batch is refused if the row
-// of the chain has not the number of the head before it. A handle acknowledges the id of the row that it heard. [Store.Barrier]
-// returns an error if the database does not have that row, because the handle may still allow until its
-// next beat. Open makes no counter of revisions in a database that has data.
+// A restore takes the database back while handles use it. Numbers alone do not tell: the counter of revisions may
+// soon be greater than before. So each row of changes has a random id. A beat is written only if the slot has the
+// beat that its handle wrote last. With it the handle reads the epoch and the counter of revisions, the row that
+// it heard last and the end of its chain. If one of these is another, smaller or gone, the handle tells its
+// watchers EverythingChanged, refuses every operation and is lost. The same follows if a revision comes again with
+// another row. A batch is refused if the row of the chain has not the number of the head before it. A handle
+// acknowledges the id of the row that it heard. [Store.Barrier] returns an error if the database does not have
+// that row, because the handle may still allow until its next beat. Open makes no counter of revisions in a
+// database that has data.
 //
 // # Schemas
 //
@@ -134,12 +134,13 @@
 // slot lasts. After this time the previous leader has stopped leading.
 //
 // A handle gives up another handle when it has seen no new beat of it for as long as a slot lasts, by its own
-// clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have
-// succeeded for as long. It ends the open transactions of the lost handle, which could otherwise block others
-// for a minute. The handles may have different MongoDB users, and then the server may refuse this. So it also
-// closes the chain: the row of the chain names no writer any more. An open transaction of the lost handle has
-// changed this row, or can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost handle and takes back its places. Until this is done the slot is
-// not free, and Barrier waits. The next holder of the slot continues its chain. A handle that was given up
-// notices this in its next transaction, and commits nothing from then on. The leader removes a slot that was
-// free for a day. The counter of the chain's counted heads stays, so the chain is still found.
+// clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have succeeded
+// for as long. It ends the open transactions of the lost handle, which could otherwise block others for a minute.
+// The handles may have different MongoDB users, and then the server may refuse this. So it also closes the chain:
+// the row of the chain names no writer any more. An open transaction of the lost handle has changed this row, or
+// can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost
+// handle and takes back its places. Until this is done the slot is not free, and Barrier waits. The next holder of
+// the slot continues its chain. A handle that was given up notices this in its next transaction, and commits
+// nothing from then on. The leader removes a slot that was free for a day. The counter of the chain's counted
+// heads stays, so the chain is still found.
 package mongodb

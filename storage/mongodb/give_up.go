@@ -170,7 +170,8 @@ func (s *Store) fence(ctx context.Context, held bson.D, chain [16]byte, holder s
 		if s.schema >= writerSchema {
 			_, err := s.heads().UpdateOne(ctx, doc("_id", writerKey(chain)),
 				doc("$set", doc(headHolder, closed+holder, headLast, number(tip.Seq)),
-					"$setOnInsert", doc(headSigned, []byte{}, headMeters, bson.A{})), options.UpdateOne().SetUpsert(true))
+					"$setOnInsert", doc(headSigned, []byte{}, headMeters, bson.A{})),
+				options.UpdateOne().SetUpsert(true))
 			if err != nil {
 				return err
 			}

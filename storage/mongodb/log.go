@@ -337,7 +337,8 @@ func (s *database) chains(ctx context.Context) ([][16]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	counters, err := find[counterRow](ctx, s.db.Collection(countersName), doc("_id", doc("$gte", countedBegins, "$lt", countedBegins+"g")),
+	counters, err := find[counterRow](ctx, s.db.Collection(countersName),
+		doc("_id", doc("$gte", countedBegins, "$lt", countedBegins+"g")),
 		options.Find().SetSort(doc("_id", 1)))
 	for _, row := range counters {
 		id, bad := hex.DecodeString(strings.TrimPrefix(row.ID, countedBegins))

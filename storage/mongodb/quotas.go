@@ -225,7 +225,8 @@ func (s *Store) Scarce(ctx context.Context, meters []storage.Window) ([]bool, er
 		index[string(keys[i])] = i
 	}
 	err := s.do(ctx, "", "looking for scarce places", func(ctx context.Context) error {
-		rows, err := find[quotaRow](ctx, s.quotaRows(), append(anyOf("_id", keys), doc(quotaScarce, doc("$exists", true))...),
+		rows, err := find[quotaRow](ctx, s.quotaRows(),
+			append(anyOf("_id", keys), doc(quotaScarce, doc("$exists", true))...),
 			options.Find().SetProjection(doc("_id", 1)))
 		for _, row := range rows {
 			scarce[index[string(row.Key)]] = true

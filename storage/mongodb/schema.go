@@ -463,8 +463,8 @@ func (s *Store) makeCollections(ctx context.Context) error {
 		}
 	}
 	// The schema comes first: a database with a revision and no schema is an older one.
-	epoch := uuid.New()
-	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, max(leastSchema, min(s.schema, writerSchema))),
+	epoch, least := uuid.New(), max(leastSchema, min(s.schema, writerSchema))
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, least),
 		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 

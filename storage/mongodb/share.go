@@ -43,10 +43,10 @@ func digestOf(what string, key []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// ShareKeys records in the slot what this replica says of itself, and digests of the keys that all replicas share. It
-// compares the digests with those of the other replicas that run. It returns an error if no scrub key is the same: then identities that one hides
-// the other does not find, or this is another deployment. If the secret alone differs, it logs a warning,
-// because the secret may just be replaced.
+// ShareKeys records in the slot this replica's account of itself, and digests of the keys that all replicas share.
+// It compares the digests with the digests of the other replicas that run. It returns an error if no scrub key is
+// the same: then identities that one hides the other does not find, or this is another deployment. If the secret
+// alone differs, it logs a warning, because the secret may just be replaced.
 func (s *Store) ShareKeys(ctx context.Context, me Replica, secret []byte, scrub [][]byte) error {
 	own := keyDigests{Replica: me, Secret: digestOf("operator secret", secret)}
 	for _, key := range scrub {

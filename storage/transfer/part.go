@@ -22,13 +22,16 @@ const pieceSize = 64 << 10
 // Begun is an export that was begun: the members id and last of its header, and the id of its last row or removed row.
 type Begun struct{ ID, Last, After string }
 
-// Part returns the bytes of an export that follow what was begun, in pieces. Without it, the part begins with a
-// header. It ends as a file does, or with a line "part" where cfg.Ends says so. Both count what is in the part, and have
-// the digest of its lines above. A part that begins with a header and ends as a file does is the file. An organization without anything has an empty one.
+// Part returns the bytes of an export that follow the part that was begun, in pieces. If begun is nil, the part
+// begins with a header. It ends as a file does, or with a line "part" where cfg.Ends says so. Both count the lines
+// of the part, and have the digest of its lines above. A part that begins with a header and ends as a file does is
+// the file. An organization without anything has an empty one.
 func Part(ctx context.Context, src Source, begun *Begun, cfg ExportConfig) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		e := exporter{ctx: ctx, src: src, cfg: cfg, file: noFile{}, part: true, tombstones: tombstones{most: tombstoneChunk},
-			sum: sha256.New()}
+		e := exporter{
+			ctx: ctx, src: src, cfg: cfg, file: noFile{}, part: true, sum: sha256.New(),
+			tombstones: tombstones{most: tombstoneChunk},
+		}
 		if begun != nil {
 			e.state.header = &Header{ID: begun.ID, OrganizationID: cfg.Organization, Last: begun.Last}
 			e.state.last = begun.After
@@ -119,7 +122,8 @@ func (e *exporter) receive(body io.Reader, progress func(rows int)) (whole bool,
 		}
 		if l.Part != nil {
 			if want := part.footerOf(r.before); *l.Part != want {
-				return false, fmt.Errorf("the server's part is of %s, and it has %s: it was changed or cut", l.Part, &want)
+				return false, fmt.Errorf("the server's part is of %s, and it has %s: it was changed or cut",
+					l.Part, &want)
 			}
 			return false, nil
 		}
@@ -134,8 +138,8 @@ func (e *exporter) receive(body io.Reader, progress func(rows int)) (whole bool,
 			return true, nil
 		}
 		if h := l.Header; h != nil && h.OrganizationID != e.cfg.Organization {
-			return false, fmt.Errorf("the credential is of organization %q, and %q was to be exported", h.OrganizationID,
-				e.cfg.Organization)
+			return false, fmt.Errorf("the credential is of organization %q, and %q was to be exported",
+				h.OrganizationID, e.cfg.Organization)
 		}
 		if _, err := e.state.take(r, l); err != nil {
 			return false, err

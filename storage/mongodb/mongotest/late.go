@@ -43,7 +43,7 @@ func LateFor(t testing.TB) (*Set, *Late) {
 		if err != nil {
 			return err
 		}
-		t.Cleanup(func() { listener.Close() })
+		t.Cleanup(func() { listener.Close() }) //nolint:errcheck // the test ends
 		m := s.members[0]
 		m.public = listener.Addr().String()
 		go func() {
@@ -61,17 +61,17 @@ func LateFor(t testing.TB) (*Set, *Late) {
 
 // connect passes messages between a client and a member until one of them ends the connection.
 func (l *Late) connect(client net.Conn, member string) {
-	defer client.Close()
+	defer client.Close() //nolint:errcheck // the test ends
 	var dialer net.Dialer
 	server, err := dialer.DialContext(context.Background(), "tcp", member)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer server.Close() //nolint:errcheck // the test ends
 	var late atomic.Bool
 	var mores sync.Map // the ids of requests for more of a stream
 	go func() {
-		defer server.Close()
+		defer server.Close() //nolint:errcheck // the test ends
 		for {
 			m, err := readMessage(client)
 			if err != nil {
