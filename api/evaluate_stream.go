@@ -34,7 +34,7 @@ import (
 // The reader takes lines while there is room. A decider takes all lines that wait, but no more than a batch may
 // have, and decides them like the intents of a batch: in one slot of the gate, with one commit. While one
 // decider waits for its commit, the other one decides. The keeper checks the credential and ends the stream.
-// What was taken is answered, unless the connection is lost.
+// Each line that was taken is answered, unless the connection is lost.
 
 const (
 	evaluateStreamPath = "/v1/policy/evaluate/stream"
@@ -69,7 +69,7 @@ const (
 	endedNoStreams ending = "overloaded"
 )
 
-// endings has the close code of each ending that the server chooses, and what it tells the client.
+// endings has the close code of each ending that the server chooses, and its text for the client.
 var endings = map[ending]struct {
 	code   int
 	detail string
@@ -319,7 +319,8 @@ func (c *intentStream) decide() {
 	}
 }
 
-// next returns the lines to decide together. If there is none, the decider must end.
+// next returns the lines to decide together. Without such a line the decider must
+// end.
 func (c *intentStream) next() (lines []string, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -338,8 +339,8 @@ func (c *intentStream) next() (lines []string, bytes int) {
 	return lines, bytes
 }
 
-// answered notes that n lines were answered. If err is set, the answers could not be sent, and what waits is dropped:
-// nobody would learn of it.
+// answered notes that n lines were answered. If err is set, the answers could not be sent, and the lines that wait
+// are dropped: nobody would learn of their decisions.
 func (c *intentStream) answered(n, bytes int, err error) {
 	c.mu.Lock()
 	c.taken -= n

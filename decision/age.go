@@ -33,7 +33,7 @@ func (e *AgeError) Want() string {
 // followEvery is how often a replica reads the age that another may have set.
 const followEvery = time.Minute
 
-// setAge sets the age of the deployment to that of the configuration.
+// setAge sets the age of the deployment to the configured one.
 func (s *Service) setAge(ctx context.Context) error {
 	age, changed, err := s.Documents.SetIntentAge(ctx, s.cfg.IntentAge, s.cfg.Now())
 	if err != nil {

@@ -38,9 +38,9 @@ const (
 	EndTooLong   = websocket.CloseMessageTooBig
 )
 
-// Unfit returns the header that keeps a request from becoming a WebSocket with the subprotocol, and what the
-// header must be. It returns "" if there is none. A browser sends the Origin of its page. It must be this
-// server's, so that no page of another site opens a connection.
+// Unfit returns the header that keeps a request from becoming a WebSocket with the subprotocol, and the
+// value that it must have. It returns "" if every header fits. A browser sends the Origin of its page. It
+// must be this server's, so that no page of another site opens a connection.
 func Unfit(fc *fasthttp.RequestCtx, protocol string) (header, want string) {
 	h := &fc.Request.Header
 	has := func(name, token string) bool {

@@ -53,7 +53,7 @@ func (c *completeCmd) Run(s streams, k *kong.Context) error {
 
 type completion struct{ word, help string }
 
-// complete returns what the last of words can become below node.
+// complete returns the ways to complete the last of words below node.
 func complete(node *kong.Node, words []string) (all []completion) {
 	if len(words) == 0 {
 		return nil

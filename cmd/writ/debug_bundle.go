@@ -28,7 +28,7 @@ const bundlePath = "/debug/bundle"
 // profileTime is how long a bundle's profile of the processor takes.
 const profileTime = 5 * time.Second
 
-// inspect returns what the admin address answers about this process.
+// inspect returns the admin address's answers about this process.
 func (n *node) inspect(c *serveCmd) map[string]func(context.Context, io.Writer) error {
 	return map[string]func(context.Context, io.Writer) error{
 		"/doctor": func(ctx context.Context, w io.Writer) error {

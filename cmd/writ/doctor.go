@@ -18,7 +18,7 @@ import (
 	"writ.example/writ/storage/datadir"
 )
 
-// The states of what the doctor has looked at.
+// The states of a finding.
 const (
 	fine    = "ok"
 	warning = "warning"

@@ -52,7 +52,7 @@ func (c *doctorCmd) api(ctx context.Context, s streams) (all []finding, err erro
 	return all, nil
 }
 
-// apiClock compares the time of a server, in whole seconds, with that of this machine.
+// apiClock compares the time of a server, in whole seconds, with this machine's time.
 func apiClock(server, before, after time.Time) finding {
 	const do = "set the clock that is wrong: clocks date receipts, and say when tokens end"
 	switch {

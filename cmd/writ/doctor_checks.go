@@ -27,7 +27,7 @@ type heads interface {
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
 }
 
-// examiner examines a server, or what a server that does not run has left.
+// examiner examines a server, or the files of a server that does not run.
 type examiner struct {
 	c   *serveCmd
 	now func() time.Time

@@ -33,7 +33,7 @@ func (c *manCmd) Run(k *kong.Context) error {
 	return nil
 }
 
-// manName returns what the page of a verb is called, such as writ-keys-list.
+// manName returns the name of a verb's page, such as writ-keys-list.
 func manName(node *kong.Node) string { return strings.ReplaceAll(node.FullPath(), " ", "-") }
 
 // manPage returns the page of a verb, or of the program, in the macros of man(7).

@@ -27,8 +27,8 @@ import (
 //	'd' id(8)                              part(8) block(8): see the fields from and last of kept
 //	'w' id(8) block(8) SHA-256 of a subject(16)  *(uvarint(part) varint(n))
 //
-// A run is one life of a process. The windows of a series are those of the commits up to its position, or to the
-// position of its run if that is greater. Run 0 is none. A block has [blockParts] parts of a window. The parts in a
+// A run is one life of a process. The windows of a series have the commits up to its position, or to the position
+// of its run if that is greater. No process is run 0. A block has [blockParts] parts of a window. The parts in a
 // value are numbered within their block.
 type keeper struct {
 	journal storage.Journal
@@ -60,7 +60,7 @@ const (
 	// blockParts is how many parts of a window are in a value. A window has parts in two blocks or three.
 	blockParts = 64
 	// followAtOnce is how many commits are followed in one write. After a crash so many are followed again, with
-	// those of followEvery.
+	// the commits of followEvery.
 	followAtOnce = 1024
 	followEvery  = time.Second
 	// readAtOnce is how many blocks are read of a window. There are more than three if a clock was ahead.
@@ -408,7 +408,7 @@ func (f *filling) yield() {
 	f.slice = time.Now()
 }
 
-// fill keeps what the rows of commits up to a position count.
+// fill keeps the counts of the rows that were committed up to a position.
 func (k *keeper) fill(ctx context.Context, org string, s *kept, upTo uint64, f *filling) error {
 	d := make(deltas)
 	err := k.journal.Allowed(ctx, org, f.since, upTo, f.yield, func(row *storage.Record) (err error) {

@@ -27,7 +27,7 @@ func subjects(c *cell, names []string) []string {
 	return of
 }
 
-// readsLocked returns what is read next for a window that is not in memory: the series must be open.
+// readsLocked returns the next read for a window that is not in memory: the series must be open.
 func (k *Counters) readsLocked(c *cell) key {
 	if s := k.series[c.key.seriesKey]; k.keeper != nil && (s == nil || !s.kept.covers(first(c.bucket))) {
 		return key{c.key.seriesKey, everything}

@@ -32,7 +32,6 @@ func tenth(config string) string {
 // be a problem document. A look-up may wait longer than other requests. An evaluation is sent again
 // once if a replica does not answer. Both servers of HAProxy are the same process.
 func TestBalancer_AnswersInProblems(t *testing.T) {
-	t.Parallel()
 	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
 	writ, _, token := deployed(t)
 	said := new(log)
@@ -108,7 +107,6 @@ func TestBalancer_AnswersInProblems(t *testing.T) {
 // TestCluster_AFrozenReplicaHoldsNoEvaluation freezes one of two replicas under load. HAProxy must
 // send the frozen replica's evaluations to the other replica. Every caller must get a decision.
 func TestCluster_AFrozenReplicaHoldsNoEvaluation(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
 	}

@@ -97,8 +97,8 @@ func TestSigner_FaultsAreNeverAnUnsignedAnswer(t *testing.T) {
 
 // TestSigner_SoftHSM has the signer of internal/tools/signer sign with a key that Debian's SoftHSM holds.
 func TestSigner_SoftHSM(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: builds internal/tools/signer")
+	if !soaking() {
+		t.Skip("SKIPPED without WRIT_SOAK=1: builds internal/tools/signer, in C too")
 	}
 	t.Parallel()
 	if _, err := exec.LookPath("cc"); err != nil {

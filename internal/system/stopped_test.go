@@ -52,6 +52,7 @@ func (p *process) interrupt(t *testing.T) (release func() int64) {
 // decisions must be equal, except for answers of 503. Simulations, which are traced, must get the
 // same decision.
 func TestDecision_Rules_AStoppedProcessDecidesTheSame(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it decides 20,000 intents while the server is stopped again and again")
 	}

@@ -110,6 +110,7 @@ func verifyData(t *testing.T, data datadir.Dir) (code int, said string) {
 
 // TestVerifyChain_URL verifies the history of an honest server, and then forged histories.
 func TestVerifyChain_URL(t *testing.T) {
+	t.Parallel()
 	const n = 600 // heads cover both organizations: more than two pages
 	data := pastHistory(t, n)
 	keys := filepath.Join(t.TempDir(), "keys.jwks")

@@ -131,6 +131,7 @@ func heldBatches(t *testing.T, s sender, url func() string, batches int) {
 // TestCrash_WebhooksLoseNothing kills the real binary during 2,000 deliveries, or 10,000 in a soak
 // test. At the end, each held decision in the history must have been delivered.
 func TestCrash_WebhooksLoseNothing(t *testing.T) {
+	t.Parallel()
 	batches, kills := rounds(20, 100), rounds(3, 6)
 	data, token := newData(t)
 	flags := []string{manyEvaluations(t), "--webhook-allow=127.0.0.0/8", "--rate-limit-credential=off"}
@@ -379,6 +380,7 @@ func TestVerify(t *testing.T) {
 // TestMongoDB_WebhooksOutliveTheLeader checks deliveries with two replicas. The leader must deliver
 // the events of both replicas. After the leader is killed, the other replica must deliver them.
 func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
 	}

@@ -86,7 +86,7 @@ func all(dir string) map[string]Manifest {
 	return found
 }
 
-// Restored says where a backup is put, and what is known.
+// Restored says where a backup is put, and which tips and backups are known.
 type Restored struct {
 	// Data is the data directory. It must have no store. Keys that it has stay.
 	Data datadir.Dir

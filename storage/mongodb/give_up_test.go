@@ -50,8 +50,8 @@ func TestFence_OfATransactionFromBefore(t *testing.T) {
 }
 
 // TestFence_AtEachCommand freezes an Append before each of its commands. Meanwhile the handle is given up, once
-// with the right to end its transactions and once without. What is not stored when this is done must never be
-// stored, although the handle does not read its slot.
+// with the right to end its transactions and once without. A batch that is not stored when this is done must
+// never be stored, although the handle does not read its slot.
 func TestFence_AtEachCommand(t *testing.T) {
 	for _, command := range []string{"find", "insert", "update", "commitTransaction"} {
 		for _, ends := range []bool{true, false} {

@@ -88,7 +88,7 @@ func afterHeader(t *testing.T, file string) []string {
 	return lines[1 : len(lines)-1]
 }
 
-// TestReceive exports from stores that run, in parts and interrupted anywhere. The file is that of an export of the
+// TestReceive exports from stores that run, in parts and interrupted anywhere. The file equals an export of the
 // stopped store, and can be imported.
 func TestReceive(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { testReceive(t, inMemory(1), 97) })

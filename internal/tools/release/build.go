@@ -35,7 +35,7 @@ func (r release) make(ctx context.Context, out string, targets []target, key min
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	// A clone has what is committed and nothing else. The go command also stamps no commit in a second work tree.
+	// A clone has the committed files alone. The go command also stamps no commit in a second work tree.
 	tree := filepath.Join(tmp, "tree")
 	if _, err := r.git(ctx, "clone", "--quiet", "--local", r.root, tree); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (r release) build(ctx context.Context, t target, program string) error {
 	return err
 }
 
-// pack writes the archive, the packages and the list of what is linked.
+// pack writes the archive, the packages and the list of linked modules.
 func (r release) pack(ctx context.Context, t target, program string, beside []file, out string) error {
 	name := fmt.Sprintf("writ_%s_%s_%s", r.version(), t.os, t.arch)
 	if err := r.bill(ctx, program, filepath.Join(out, name+".cdx.json")); err != nil {

@@ -27,7 +27,7 @@ const imageUser = 65532
 func (r release) imageFile() string { return fmt.Sprintf("writ_%s_image.tar", r.version()) }
 
 // image writes an archive of OCI's layout with an image for Linux on each of programs, by processor, and returns the
-// digest by which a registry will know it. It has what the Dockerfile has.
+// digest by which a registry will know it. It has the same as the Dockerfile's image.
 func (r release) image(programs map[string]string, dir, out string) (digest v1.Hash, err error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, t := range targets {

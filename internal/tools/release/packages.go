@@ -62,7 +62,7 @@ func (r release) packages(arch, program string, beside []file, dir, out string) 
 
 func (r release) file(name string) string { return filepath.Join(r.root, name) }
 
-// contents returns the files of a package. Those that are no files of the tree are written below dir first.
+// contents returns the files of a package. Files that are not in the tree are written below dir first.
 func (r release) contents(program string, beside []file, zsh, dir string) (all files.Contents, err error) {
 	add := func(source, destination, kind string, mode fs.FileMode) {
 		all = append(all, &files.Content{Source: source, Destination: destination, Type: kind,

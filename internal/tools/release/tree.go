@@ -83,7 +83,7 @@ func (r release) soaked(ctx context.Context) error {
 	return nil
 }
 
-// git returns what a git command prints, without space around it.
+// git returns the output of a git command, without space around it.
 func (r release) git(ctx context.Context, args ...string) (string, error) {
 	return output(exec.CommandContext(ctx, "git", append([]string{"-C", r.root}, args...)...))
 }
