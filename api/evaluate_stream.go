@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -111,7 +112,7 @@ type intentStream struct {
 	org, subject string
 	window       int
 	socket       *wire.Socket
-	credential   fasthttp.RequestHeader // with the header Authorization of the request
+	credential   []byte // the header Authorization of the request
 	requestID    []byte
 
 	recheck chan struct{}  // has a value when the credential may have changed
@@ -129,8 +130,8 @@ type intentStream struct {
 
 // send implements sender.
 func (c *intentStream) send(fc *fasthttp.RequestCtx, requestID []byte) {
-	c.requestID = append([]byte(nil), requestID...)
-	c.credential.SetBytesV(fiber.HeaderAuthorization, fc.Request.Header.Peek(fiber.HeaderAuthorization))
+	c.requestID = bytes.Clone(requestID)
+	c.credential = bytes.Clone(fc.Request.Header.Peek(fiber.HeaderAuthorization))
 	c.moved.L = &c.mu
 	l := c.s.cfg.Limits
 	limits := wire.SocketLimits{Bytes: l.Body, Message: l.Read, Idle: l.Idle, Write: l.Write}
@@ -265,11 +266,13 @@ func (c *intentStream) keep() {
 // permitted returns whom the credential stands for, if it still may decide.
 func (c *intentStream) permitted(slot *admission.Slot) (principal, error) {
 	s, now := c.s, c.s.decisions.Now()
-	who, ok := s.auth.recognize(&c.credential, scopeEvaluate, now)
+	var h fasthttp.RequestHeader // each call has its own, because reading one changes it
+	h.SetBytesV(fiber.HeaderAuthorization, c.credential)
+	who, ok := s.auth.recognize(&h, scopeEvaluate, now)
 	if !ok {
 		defer condition.Paused(slot)()
 		var err error
-		if who, err = s.auth.authenticate(s.deadlines.context(now), &c.credential, scopeEvaluate, now); err != nil {
+		if who, err = s.auth.authenticate(s.deadlines.context(now), &h, scopeEvaluate, now); err != nil {
 			return who, err
 		}
 	}

@@ -131,15 +131,19 @@ func TestPool_PlacesOfAQuietOrganizationStay(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		for i, r := range all {
+			r.mu.Lock()
 			if r.asked > 3 {
 				t.Errorf("replica %d asked %d times for 100 decisions in 200s, want 3 times at most", i, r.asked)
 			}
+			r.mu.Unlock()
 		}
 		time.Sleep(6 * time.Minute)
 		for i, r := range all {
+			r.mu.Lock()
 			if r.held != 0 {
 				t.Errorf("replica %d holds %d places that are idle for six minutes, want none", i, r.held)
 			}
+			r.mu.Unlock()
 			r.stop()
 		}
 	})
