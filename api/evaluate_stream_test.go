@@ -155,7 +155,7 @@ func (h *harness) wantEnded(why ending, n int) {
 	}
 }
 
-// TestIntentStream_AnswersLikeEvaluate checks that the answer of a line is that of an evaluation, with the ref.
+// TestIntentStream_AnswersLikeEvaluate checks that a line is answered as an evaluation is, with the ref.
 func TestIntentStream_AnswersLikeEvaluate(t *testing.T) {
 	h := start(t)
 	h.register(acme)

@@ -141,7 +141,8 @@ func TestOpen_SaysWhatIsMissing(t *testing.T) {
 }
 
 // TestService_AFirstReadBeforeAChangeIsNotKept changes each document that the first decision of an
-// organization reads, between that read and the caches. What was read before the change must not be kept.
+// organization reads, between that read and the caches. A document that was read before the change must
+// not be kept.
 func TestService_AFirstReadBeforeAChangeIsNotKept(t *testing.T) {
 	org := corpus.Organization
 	intent := corpus.AllowedIntent()

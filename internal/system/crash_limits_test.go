@@ -30,7 +30,7 @@ type overTime struct {
 
 func once(*storage.Record) int64 { return 1 }
 
-// paid returns what a row cost. The load settles for more than was allowed.
+// paid returns the cost of a row. The load settles for more than was allowed.
 func paid(r *storage.Record) int64 {
 	if r.Settlement != nil && r.Settlement.AmountMinor != nil {
 		return max(r.Cost.AmountMinor, *r.Settlement.AmountMinor)
@@ -57,7 +57,7 @@ var limitsOverTime = []overTime{
 	},
 }
 
-// before returns what the limit counts of rows for r, without r.
+// before returns the count of the limit over rows for r, without r.
 func (l *overTime) before(rows map[string]*storage.Record, r *storage.Record) (n int64) {
 	part := func(r *storage.Record) int64 { return r.DecidedAt.UnixMilli() / (l.window / 60).Milliseconds() }
 	for _, o := range rows {

@@ -139,8 +139,8 @@ func readDatasource(t *testing.T) string {
 }
 
 // TestDashboards_AreWhatGrafanasTypesWrite reads each dashboard through the types that Grafana
-// publishes for its version in docker-compose.yml. What the types write must be the same document.
-// So no member is misspelt, and none has the default of the types where Grafana has another.
+// publishes for its version in docker-compose.yml. The types must write the same document. So no
+// member is misspelt, and none has the default of the types where Grafana has another.
 func TestDashboards_AreWhatGrafanasTypesWrite(t *testing.T) {
 	python := filepath.Join("..", "..", "bin", "oracles", "bin", "python3")
 	if out, err := exec.Command(python, "-c", "import grafana_foundation_sdk").CombinedOutput(); err != nil {

@@ -96,7 +96,7 @@ func (p *promServer) exemplars(t *testing.T, metric string) (all []exemplar) {
 	return all
 }
 
-// traceCollector keeps what is sent to an OpenTelemetry collector.
+// traceCollector keeps the spans that are sent to an OpenTelemetry collector.
 type traceCollector struct {
 	url  string
 	mu   sync.Mutex

@@ -121,7 +121,8 @@ func TestRestore_AfterACrashWhilePlacing(t *testing.T) {
 	wantRecords(t, to, records)
 }
 
-// FuzzParse gives texts as manifests. What is accepted names files of a backup alone.
+// FuzzParse gives texts as manifests. An accepted manifest names files of a backup
+// alone.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"format":"writ-backup/1","files":[{"name":"store/x","size":1,"sha256":"00"},{"name":"keys.jwks"}]}`))
 	for _, name := range []string{"../x", "store/../x", "/x", "store/", "store/.x", `store/a\b`, "store/a/b", "manifest.json", "store.tip/x"} {

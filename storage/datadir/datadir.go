@@ -70,18 +70,27 @@ func Exposed(files ...string) (exposed []string) {
 	return exposed
 }
 
+// trusted returns the keys of keys.jwks.
+func (d Dir) trusted() (receipt.Keys, error) {
+	data, err := os.ReadFile(d.JWKS())
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("reading the trusted keys: %w", err)
+	}
+	keys, err := receipt.ParseKeys(data)
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("%s: %w", d.JWKS(), err)
+	}
+	return keys, nil
+}
+
 // Trust adds to keys.jwks the keys that the file lacks. It returns all keys of the file.
 func (d Dir) Trust(keys receipt.Keys) (receipt.Keys, error) {
-	data, err := os.ReadFile(d.JWKS())
+	known, err := d.trusted()
 	if errors.Is(err, fs.ErrNotExist) {
 		return keys, WriteFile(d.JWKS(), keys.JWKS(), os.Rename)
 	}
 	if err != nil {
-		return receipt.Keys{}, fmt.Errorf("reading the trusted keys: %w", err)
-	}
-	known, err := receipt.ParseKeys(data)
-	if err != nil {
-		return receipt.Keys{}, fmt.Errorf("%s: %w", d.JWKS(), err)
+		return receipt.Keys{}, err
 	}
 	all := known.With(keys)
 	if len(all.IDs()) == len(known.IDs()) {

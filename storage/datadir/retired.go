@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"writ.example/writ/storage/receipt"
 )
 
 // RetiredKeys is the path of the list of retired keys. Each line has a key id, a space and when it was retired:
@@ -42,13 +40,9 @@ func (d Dir) Retired() (map[string]time.Time, error) {
 
 // Retire notes that a key of keys.jwks must not sign again. It refuses a key that signs or will.
 func (d Dir) Retire(kid string, signing Signing, now time.Time) error {
-	data, err := os.ReadFile(d.JWKS())
+	known, err := d.trusted()
 	if err != nil {
-		return fmt.Errorf("reading the trusted keys: %w", err)
-	}
-	known, err := receipt.ParseKeys(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", d.JWKS(), err)
+		return err
 	}
 	retired, err := d.Retired()
 	if err != nil {
@@ -76,13 +70,9 @@ func (d Dir) Retire(kid string, signing Signing, now time.Time) error {
 
 // Withdraw removes a key from keys.jwks. No row may need it.
 func (d Dir) Withdraw(kid string) error {
-	data, err := os.ReadFile(d.JWKS())
+	known, err := d.trusted()
 	if err != nil {
-		return fmt.Errorf("reading the trusted keys: %w", err)
-	}
-	known, err := receipt.ParseKeys(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", d.JWKS(), err)
+		return err
 	}
 	left := known.Without(kid)
 	if len(left.IDs()) == len(known.IDs()) {

@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// keyDigests are digests of the keys that all replicas of a deployment share, and what a replica says of itself.
+// keyDigests are digests of the keys that all replicas of a deployment share, and a replica's account of itself.
 type keyDigests struct {
 	Secret  []byte   `bson:"o"` // of the secret of operator tokens
 	Scrub   [][]byte `bson:"s"` // of the scrub keys

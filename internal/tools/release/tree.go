@@ -88,7 +88,7 @@ func (r release) git(ctx context.Context, args ...string) (string, error) {
 	return output(exec.CommandContext(ctx, "git", append([]string{"-C", r.root}, args...)...))
 }
 
-// output returns what cmd prints to standard output. Its error has what it prints to the other.
+// output returns what cmd prints to standard output. Its error has its standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

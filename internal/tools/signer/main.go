@@ -3,7 +3,8 @@
 //
 //	PKCS11_PIN=… signer -module /usr/lib/softhsm/libsofthsm2.so -token writ -key k1 -listen /run/writ/signer.sock
 //
-// Whoever can connect can have it sign. The socket is for the user of the program alone: run writ as that user.
+// Every program that can connect can have it sign. The socket is for the user of the program alone: run writ as
+// that user.
 package main
 
 import (
