@@ -170,15 +170,19 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 
 // target returns the target to which a sends its requests.
 func (a *attack) target(base *url.URL, callers []load.Caller) (*load.Target, error) {
-	t, err := Work{}.ask(base, callers, a.in)
-	t.Allowed = ""
-	if err != nil || a.path == "" {
-		return t, err
+	a.in.IntentID, a.in.PolicyID = load.IntentID, load.PolicyID
+	t, err := Work{Mix: []Intent{{Weight: 1, Intent: a.in}}}.ask(base, callers)
+	if err != nil {
+		return nil, err
+	}
+	t.Decides = false // no body of an answer is kept
+	if a.path == "" {
+		return t, nil
 	}
 	if t.URL, err = base.Parse(a.path); err != nil {
 		return nil, err
 	}
-	t.Body = nil
+	t.Messages = nil
 	if a.body != nil {
 		t.Body, err = json.Marshal(a.body(a), json.Deterministic(true))
 	}

@@ -43,7 +43,7 @@ func startFloor(ctx context.Context, binary string, processors []int, beside *Su
 		return nil, err
 	}
 	t := *beside.target
-	t.URL, t.Allowed = &url.URL{Scheme: "http", Host: addr, Path: "/"}, ""
+	t.URL, t.Decides = &url.URL{Scheme: "http", Host: addr, Path: "/"}, false
 	what := "a bare Fiber handler: the same request, a constant answer of as many bytes"
 	return &Subject{About: About{"floor", what}, target: &t, pid: p.cmd.Process.Pid, stop: p.stop}, nil
 }

@@ -40,8 +40,9 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 		return Program{Name: filepath.Base(name), Binary: name, Processors: p.Processors}.Start(ctx, w)
 	case name != "opa" && name != "cerbos":
 		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
-	case w.Rules+w.Rego+w.Batch > 0 || w.Organizations*w.Policies > 1:
-		return nil, fmt.Errorf("%w: %s is compared by one policy without rules and batches", ErrUnavailable, name)
+	case w.Rules+w.Rego+w.Batch > 0 || w.Documents != "" || w.Organizations*w.Policies > 1:
+		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules and batches",
+			ErrUnavailable, name)
 	case name == "opa":
 		return p.opa(ctx)
 	default:

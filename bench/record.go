@@ -60,6 +60,12 @@ type Run struct {
 	Unsent   int     `json:"unsent"`   // arrivals that were given up
 	Bytes    int     `json:"bytes"`    // the size of the bodies of answers with 200
 
+	// Decisions counts what a writ decided, by the names of decisions. Mismatched counts decisions that were not
+	// wanted. Mismatch describes the first of them.
+	Decisions  map[string]int `json:"decisions,omitempty"`
+	Mismatched int            `json:"mismatched,omitzero"`
+	Mismatch   string         `json:"mismatch,omitzero"`
+
 	// ServerSeconds and DriverSeconds are processor times. ServerSeconds is 0 if it cannot be
 	// read.
 	ServerSeconds float64 `json:"server_seconds"`

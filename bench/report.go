@@ -30,6 +30,12 @@ func (d *Data) WriteHTML(w io.Writer) error {
 	s := d.Summarize()
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"percent": percent, "known": known, "short": short, "add": func(a, b int) int { return a + b },
+		"outcomes": func(r *Row) string {
+			if text := r.outcomes(); text != "" {
+				return r.Subject + ", " + r.Load + ": " + text
+			}
+			return ""
+		},
 		"hundred": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
 	}).Parse(reportPage)
 	if err != nil {

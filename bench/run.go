@@ -220,7 +220,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 	return &Run{
 		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: s.intents(),
 		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent,
-		Bytes:         got.Bytes,
+		Bytes: got.Bytes, Decisions: got.Decisions, Mismatched: got.Mismatched, Mismatch: got.Mismatch,
 		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), BesideSeconds: seconds(beside),
 		Other: other, Stolen: stolen,
 		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
@@ -281,6 +281,9 @@ func (r *Run) String() string {
 		short(r.Scheduled.At(.999)))
 	if r.Refused+r.Unsent > 0 {
 		text += fmt.Sprintf("  %d refused, %d unsent", r.Refused, r.Unsent)
+	}
+	if r.Mismatched > 0 {
+		text += fmt.Sprintf("  %d mismatched", r.Mismatched)
 	}
 	return text + fmt.Sprintf("  others %.2f", r.Other)
 }

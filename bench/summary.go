@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"writ.example/writ/bench/load"
@@ -27,6 +29,12 @@ type Row struct {
 	// round, measured from the schedule.
 	Scheduled, Sent load.Latencies
 	Late            load.Latencies
+
+	// Decisions counts the decisions of all rounds, by their names. Mismatched is those a second that were not wanted,
+	// and Mismatch describes the first of them.
+	Decisions  map[string]int
+	Mismatched float64
+	Mismatch   string
 
 	rates, processors []float64 // the values of each round
 }
@@ -139,7 +147,7 @@ func (s *Summary) find(subject, load string) *Row {
 func (s *Summary) row(r *Run) *Row {
 	row := s.find(r.Subject, r.Load)
 	if row == nil {
-		row = &Row{Subject: r.Subject, Load: r.Load}
+		row = &Row{Subject: r.Subject, Load: r.Load, Decisions: make(map[string]int)}
 		s.Rows = append(s.Rows, row)
 	}
 	return row
@@ -153,6 +161,11 @@ func (w *Row) add(r *Run) {
 	}
 	w.Refused += float64(r.Refused) / r.Seconds
 	w.Unsent += float64(r.Unsent) / r.Seconds
+	w.Mismatched += float64(r.Mismatched) / r.Seconds
+	w.Mismatch = cmp.Or(w.Mismatch, r.Mismatch)
+	for name, n := range r.Decisions {
+		w.Decisions[name] += n
+	}
 	w.Scheduled.Add(r.Scheduled)
 	w.Sent.Add(r.Sent)
 	w.Late.Add(r.Lateness)
@@ -162,6 +175,7 @@ func (w *Row) finish() {
 	w.Rate, w.Processor = median(w.rates), median(w.processors)
 	w.Refused /= float64(w.Rounds)
 	w.Unsent /= float64(w.Rounds)
+	w.Mismatched /= float64(w.Rounds)
 }
 
 func (n *Noise) add(first, again *Run) {
@@ -202,6 +216,11 @@ func (s *Summary) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for _, r := range s.Rows {
+		if outcomes := r.outcomes(); outcomes != "" {
+			fmt.Fprintf(w, "%s, %s: %s\n", r.Subject, r.Load, outcomes)
+		}
+	}
 	if s.Noise.Rounds > 0 {
 		fmt.Fprintf(w,
 			"A/A, the first subject beside itself: medians differ by %.1f %% (rate) and %.1f %% (processor time), a "+
@@ -213,6 +232,27 @@ func (s *Summary) Print(w io.Writer) error {
 		fmt.Fprintln(w, "EVERY ROUND WAS DISTURBED: the figures are those of a machine that others were using")
 	}
 	return nil
+}
+
+// outcomes says how often each decision was made, and what was not wanted. It is empty if all decisions were the
+// same and wanted.
+func (w *Row) outcomes() string {
+	sum := 0
+	for _, n := range w.Decisions {
+		sum += n
+	}
+	if len(w.Decisions) < 2 && w.Mismatch == "" {
+		return ""
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(w.Decisions)) {
+		parts = append(parts, fmt.Sprintf("%.1f %% %s", 100*float64(w.Decisions[name])/float64(sum), name))
+	}
+	text := strings.Join(parts, ", ")
+	if w.Mismatch != "" {
+		text += fmt.Sprintf("; MISMATCHED %.0f a second, the first: %s", w.Mismatched, w.Mismatch)
+	}
+	return text
 }
 
 // percent formats a ratio. It returns "-" for 0.

@@ -27,10 +27,12 @@ var figures = map[string]func(*Row) float64{
 	"rate":      func(r *Row) float64 { return r.Rate },
 	"refused":   func(r *Row) float64 { return r.Refused },
 	"unsent":    func(r *Row) float64 { return r.Unsent },
+
+	"mismatched": func(r *Row) float64 { return r.Mismatched },
 }
 
 // counted are the figures that are numbers a second. The others are times.
-var counted = map[string]bool{"rate": true, "refused": true, "unsent": true}
+var counted = map[string]bool{"rate": true, "refused": true, "unsent": true, "mismatched": true}
 
 func latency(q float64) func(*Row) float64 {
 	return func(r *Row) float64 { return r.Scheduled.At(q).Seconds() }
@@ -42,8 +44,8 @@ var comparison = regexp.MustCompile(`^\s*([a-z0-9.]+)\s*([<>])\s*(\S+)\s*$`)
 func (t *Threshold) UnmarshalText(text []byte) error {
 	m := comparison.FindStringSubmatch(string(text))
 	if m == nil || figures[m[1]] == nil {
-		return fmt.Errorf("%q: want p50, p90, p99, p99.9, max, processor, rate, refused or unsent, then > or < and a "+
-			"limit, such as p99>10ms", text)
+		return fmt.Errorf("%q: want p50, p90, p99, p99.9, max, processor, rate, refused, unsent or mismatched, then > "+
+			"or < and a limit, such as p99>10ms", text)
 	}
 	*t = Threshold{figure: m[1], below: m[2] == "<", text: strings.TrimSpace(string(text))}
 	if counted[t.figure] {

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 
 	"writ.example/writ/authoring/workspace"
@@ -25,12 +26,30 @@ type Work struct {
 	Organization  string `json:"organization"` // several have a number after this name, such as bench-0
 	Organizations int    `json:"organizations"`
 	Policies      int    `json:"policies"` // the different policies of each organization
-	Rules         int    `json:"rules"`    // the rules of each organization
+	Rules         int    `json:"rules"`    // the generated rules of each organization
 	Rego          int    `json:"rego"`     // the rules of each organization that have a condition in Rego
 	History       int    `json:"history"`  // the decisions that are stored before the measurement
 	Batch         int    `json:"batch"`    // the intents of a request to the batch endpoint; 0: the evaluate endpoint
 	// Deny adds a rule to each organization that denies every intent.
 	Deny bool `json:"deny,omitzero"`
+
+	// Policy, Own and Mix stand in place of the reference policy, the generated rules and the intent that the reference
+	// policy allows. With Mix and without Policy, the server has the policies of the intents already.
+	Policy *engine.ActionPolicy `json:"-"`
+	Own    []engine.Rule        `json:"-"`
+	Mix    []Intent             `json:"-"`
+	// Documents is the digest of Policy, Own and Mix: see [Work.Digest].
+	Documents string `json:"documents,omitzero"`
+}
+
+// Digest returns a digest of the documents of the user, or an empty text if there are none.
+func (w Work) Digest() (string, error) {
+	if w.Policy == nil && w.Own == nil && w.Mix == nil {
+		return "", nil
+	}
+	text, err := json.Marshal([]any{w.Policy, w.Own, w.Mix}, json.Deterministic(true))
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:]), err
 }
 
 // With returns w with one of its numbers changed. change has the name of the flag, such as
@@ -42,6 +61,9 @@ func (w Work) With(change string) (Work, error) {
 	}
 	name, text, _ := strings.Cut(change, "=")
 	n, err := strconv.Atoi(text)
+	if w.Policy != nil && name == "policies" || w.Own != nil && name == "rules" {
+		return w, fmt.Errorf("%q: the %s are those of a file", change, name)
+	}
 	if number := numbers[name]; number != nil && err == nil && n > 0 {
 		*number = n
 		return w, nil
@@ -60,9 +82,6 @@ const eachAsked = 5
 
 // historyBatch is how many intents a request has that fills the history.
 const historyBatch = 64
-
-// Intents returns how many intents a request has.
-func (w Work) Intents() int { return max(1, w.Batch) }
 
 // Bearer returns a credential of an organization. The credential may register policies and
 // rules and evaluate intents.
@@ -93,7 +112,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
-	t, err := w.ask(base, slices.Concat(callers...), corpus.AllowedIntent())
+	t, err := w.ask(base, slices.Concat(callers...))
 	if err != nil {
 		return nil, err
 	}
@@ -105,26 +124,43 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	return t, w.fill(ctx, base, t.Callers)
 }
 
-// ask returns a target with requests to a writ server about an intent.
-func (w Work) ask(base *url.URL, callers []load.Caller, in *engine.Intent) (*load.Target, error) {
+// intents returns what requests are about.
+func (w Work) intents() []Intent {
+	if len(w.Mix) > 0 {
+		return w.Mix
+	}
+	in := Intent{Weight: 1, Want: engine.Allow.String(), Intent: corpus.AllowedIntent()}
+	if w.Deny {
+		in.Want = engine.Deny.String()
+	}
 	in.IntentID, in.PolicyID = load.IntentID, load.PolicyID
+	if w.Policy != nil {
+		in.PolicyID = w.Policy.PolicyID
+	}
+	return []Intent{in}
+}
+
+// ask returns a target with requests to a writ server.
+func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
 	u := *base
 	u.Path = "/v1/policy/evaluate"
-	t := &load.Target{URL: &u, Callers: callers, Allowed: `"approved":true`, Intents: w.Intents()}
-	if w.Deny {
-		t.Allowed = `"approved":false`
-	}
-	var body any = struct {
-		PolicyID string `json:"policy_id"`
-		Intent   any    `json:"intent"`
-	}{in.PolicyID, in}
+	t := &load.Target{URL: &u, Callers: callers, Intents: max(1, w.Batch), Decides: true, Counts: len(w.Mix) > 0}
 	if w.Batch > 0 {
 		u.Path += "/batch"
-		body = map[string]any{"mode": "each", "intents": slices.Repeat([]any{in}, w.Batch)}
+		t.Before, t.After = `{"mode":"each","intents":[`, "]}"
 	}
-	var err error
-	t.Body, err = json.Marshal(body, json.Deterministic(true))
-	return t, err
+	for _, in := range w.intents() {
+		var body any = in.Intent
+		if w.Batch == 0 {
+			body = map[string]any{"policy_id": in.PolicyID, "intent": in.Intent}
+		}
+		text, err := json.Marshal(body, json.Deterministic(true))
+		if err != nil {
+			return nil, err
+		}
+		t.Messages = append(t.Messages, load.Message{Body: text, Weight: in.Weight, Want: in.Want})
+	}
+	return t, nil
 }
 
 // fill makes a server decide as many intents as the history is to have.
@@ -132,22 +168,23 @@ func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) er
 	if w.History == 0 {
 		return nil
 	}
-	t, err := Work{Batch: historyBatch}.ask(base, callers, corpus.AllowedIntent())
+	requests := (w.History + historyBatch - 1) / historyBatch
+	w.Batch = historyBatch
+	t, err := w.ask(base, callers)
 	if err != nil {
 		return err
 	}
-	_, err = load.Drive(ctx, t, load.Options{Conns: 16, Requests: (w.History + historyBatch - 1) / historyBatch})
+	_, err = load.Drive(ctx, t, load.Options{Conns: 16, Requests: requests})
 	return err
 }
 
 // register registers the policies and the missing rules of the i-th organization. It returns
 // the callers that evaluate under the policies.
 func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.Caller, error) {
-	ids := make([]string, w.Policies)
-	for n := range ids {
-		p := corpus.Policy(i*w.Policies + n)
+	var ids []string
+	for _, p := range w.policies(i) {
 		p.OrganizationID = w.name(i)
-		ids[n] = p.PolicyID
+		ids = append(ids, p.PolicyID)
 		if err := c.Do(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
 			return nil, err
 		}
@@ -155,7 +192,14 @@ func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.C
 	if err := w.addRules(ctx, c); err != nil {
 		return nil, err
 	}
-	key, err := mint(ctx, c, "policy:evaluate")
+	scopes := []string{"policy:evaluate"}
+	if states(w.Mix) {
+		scopes = append(scopes, "facts:assert")
+	}
+	key, err := mint(ctx, c, scopes...)
+	if len(ids) == 0 { // the intents name the policies of the server
+		return []load.Caller{{Key: key}}, err
+	}
 	callers := make([]load.Caller, len(ids))
 	for n, id := range ids {
 		callers[n] = load.Caller{Key: key, PolicyID: id}
@@ -163,13 +207,40 @@ func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.C
 	return callers, err
 }
 
-func (w Work) addRules(ctx context.Context, c workspace.Client) error {
-	if w.Rules+w.Rego == 0 && !w.Deny {
+// policies returns the policies of the i-th organization.
+func (w Work) policies(i int) (all []*engine.ActionPolicy) {
+	if w.Policy != nil {
+		own := *w.Policy
+		return []*engine.ActionPolicy{&own}
+	}
+	if len(w.Mix) > 0 {
 		return nil
 	}
-	var have []jsontext.Value
-	if err := c.Do(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil || len(have) > 0 {
-		return err // the rules of an earlier run exist
+	for n := range w.Policies {
+		all = append(all, corpus.Policy(i*w.Policies+n))
+	}
+	return all
+}
+
+func (w Work) addRules(ctx context.Context, c workspace.Client) error {
+	if w.Rules+w.Rego+len(w.Own) == 0 && !w.Deny {
+		return nil
+	}
+	var have []engine.Rule
+	if err := c.Do(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil {
+		return err
+	}
+	if len(have) > 0 && w.Own == nil {
+		return nil // the rules of an earlier run exist
+	}
+	if len(have) > 0 {
+		return w.sameRules(have)
+	}
+	for _, r := range w.Own {
+		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return fmt.Errorf("rule %q: %w", r.Name, err)
+		}
 	}
 	for _, r := range corpus.Rules(w.Rules, rulesSeed) {
 		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
@@ -191,6 +262,32 @@ func (w Work) addRules(ctx context.Context, c workspace.Client) error {
 		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// sameRules returns an error unless the server has the rules of the user and no others. What other rules decide would
+// be measured as the user's.
+func (w Work) sameRules(have []engine.Rule) error {
+	type key struct {
+		name, condition, action string
+		priority                int64
+	}
+	of := func(r engine.Rule) key { return key{r.Name, r.Condition, r.Action, r.Priority} }
+	have = slices.DeleteFunc(have, func(r engine.Rule) bool { return !r.IsActive })
+	at := make(map[key]int)
+	for _, r := range have {
+		at[of(r)]++
+	}
+	for _, r := range w.Own {
+		if at[of(r)]--; at[of(r)] < 0 {
+			return fmt.Errorf("rule %q: the organization has rules, and this is none of them: want an organization "+
+				"without rules, or with those of the file", r.Name)
+		}
+	}
+	if len(have) > len(w.Own) {
+		return fmt.Errorf("the organization has %d rules, the file %d: want an organization without rules, or with "+
+			"those of the file", len(have), len(w.Own))
 	}
 	return nil
 }

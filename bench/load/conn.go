@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -17,16 +14,13 @@ import (
 	"time"
 )
 
-// conn is a connection with a request. Each new request is written over the last one.
+// conn is a connection that carries one request at a time.
 type conn struct {
-	target   *Target
-	request  []byte
-	ids      [][]byte // the intent ids, as parts of request
-	policies [][]byte // the policy ids, as parts of request
-	key      []byte   // the API key, as a part of request
-	numbers  [][]byte // the numbers, as parts of request
-	sent     *atomic.Int64
-	random   *rand.ChaCha8
+	composer
+	head     *form    // the header of a request, up to its length
+	key      []byte   // the API key, as a part of head
+	request  []byte   // the last request
+	wants    []string // the decisions that its intents must get
 	net      net.Conn
 	read     *bufio.Reader
 	body     []byte // the body of the last answer
@@ -34,11 +28,11 @@ type conn struct {
 	deadline time.Time
 }
 
-func dial(ctx context.Context, t *Target) (*conn, error) {
-	c := &conn{target: t, sent: new(atomic.Int64)}
+func dial(ctx context.Context, t *Target, sent *atomic.Int64) (*conn, error) {
+	c := &conn{composer: newComposer(t, sent)}
 	var b bytes.Buffer
 	method := http.MethodPost
-	if t.Body == nil {
+	if len(c.forms) == 0 {
 		method = http.MethodGet
 	}
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, t.URL.RequestURI(), t.URL.Host)
@@ -48,45 +42,30 @@ func dial(ctx context.Context, t *Target) (*conn, error) {
 		at, size = b.Len(), len(t.Callers[0].Key)
 		b.WriteString(t.Callers[0].Key + "\r\n")
 	}
-	if t.Body != nil {
-		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(t.Body))
+	if len(c.forms) > 0 {
+		b.WriteString("Content-Type: application/json\r\nContent-Length: ")
 	}
-	fmt.Fprintf(&b, "\r\n%s", t.Body)
-	c.request = b.Bytes()
-	c.key = c.request[at : at+size]
-	c.ids, c.policies = within(c.request, IntentID), within(c.request, PolicyID)
-	c.numbers = within(c.request, strconv.Itoa(Number))
-	var seed [32]byte
-	for i := range 4 {
-		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
-	}
-	c.random = rand.NewChaCha8(seed)
+	c.head = newForm(b.Bytes(), "")
+	c.key = c.head.text[at : at+size]
 	return c, c.connect(ctx)
 }
 
 // connect opens the connection. If the connection is open, connect closes it first.
 func (c *conn) connect(ctx context.Context) (err error) {
 	c.close()
-	host := c.target.URL.Host
-	if c.target.URL.Port() == "" {
-		host = net.JoinHostPort(c.target.URL.Hostname(), "80")
-	}
-	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", host); err == nil {
+	if c.net, err = c.target.connect(ctx); err == nil {
 		c.read = bufio.NewReaderSize(c.net, 4<<10)
 	}
 	return err
 }
 
-// within returns the parts of request that hold text.
-func within(request []byte, text string) (places [][]byte) {
-	for rest := request; ; {
-		i := bytes.Index(rest, []byte(text))
-		if i < 0 {
-			return places
-		}
-		places = append(places, rest[i:i+len(text)])
-		rest = rest[i+len(text):]
+// connect opens a connection to t.
+func (t *Target) connect(ctx context.Context) (net.Conn, error) {
+	host := t.URL.Host
+	if t.URL.Port() == "" {
+		host = net.JoinHostPort(t.URL.Hostname(), "80")
 	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", host)
 }
 
 func (c *conn) close() {
@@ -97,25 +76,11 @@ func (c *conn) close() {
 
 // ask sends a request of a random caller, with new intent ids, and reads the answer.
 func (c *conn) ask() (answer, error) {
-	if n := len(c.target.Callers); n > 0 {
-		caller := &c.target.Callers[0]
-		if n > 1 {
-			caller = &c.target.Callers[c.random.Uint64()%uint64(n)]
-		}
+	caller := c.caller(c.target.Callers)
+	if caller != nil {
 		copy(c.key, caller.Key)
-		for _, id := range c.policies {
-			copy(id, caller.PolicyID)
-		}
 	}
-	for _, id := range c.ids {
-		writeUUID(id, c.random)
-	}
-	if len(c.numbers) > 0 {
-		n := strconv.FormatInt(c.sent.Add(1)+Number, 10)
-		for _, number := range c.numbers {
-			copy(number, n)
-		}
-	}
+	c.compose(caller)
 	if !c.deadline.IsZero() {
 		_ = c.net.SetDeadline(c.deadline) // the connection is open, so this does not fail
 	}
@@ -125,18 +90,17 @@ func (c *conn) ask() (answer, error) {
 	return c.response()
 }
 
-// writeUUID writes a random UUID of version 4.
-func writeUUID(to []byte, random *rand.ChaCha8) {
-	var u [16]byte
-	binary.LittleEndian.PutUint64(u[:8], random.Uint64())
-	binary.LittleEndian.PutUint64(u[8:], random.Uint64())
-	u[6] = u[6]&0x0f | 0x40
-	u[8] = u[8]&0x3f | 0x80
-	hex.Encode(to[0:8], u[0:4])
-	hex.Encode(to[9:13], u[4:6])
-	hex.Encode(to[14:18], u[6:8])
-	hex.Encode(to[19:23], u[8:10])
-	hex.Encode(to[24:36], u[10:16])
+// compose writes the next request.
+func (c *conn) compose(by *Caller) {
+	c.fill(c.head, by)
+	c.request, c.wants = append(c.request[:0], c.head.text...), c.wants[:0]
+	if len(c.forms) == 0 {
+		c.request = append(c.request, "\r\n"...)
+		return
+	}
+	c.body, c.wants = c.composer.body(c.body[:0], c.wants, by)
+	c.request = strconv.AppendInt(c.request, int64(len(c.body)), 10)
+	c.request = append(append(c.request, "\r\n\r\n"...), c.body...)
 }
 
 // answer is the answer to a request.
@@ -145,6 +109,7 @@ type answer struct {
 	size       int           // the size of the body
 	retryAfter time.Duration // 0 if the answer has none
 	body       []byte        // valid until the next answer
+	got        tally
 }
 
 // response reads a response. It checks that the response allows what the target requires.
@@ -171,12 +136,10 @@ func (c *conn) response() (a answer, err error) {
 		return answer{}, err
 	}
 	a.size, a.body = len(c.body), c.body
-	if t := c.target; a.status == 200 && t.Allowed != "" {
-		if n := bytes.Count(c.body, []byte(t.Allowed)); n != t.Intents {
-			return answer{}, fmt.Errorf("%d of %d intents were allowed: %.300s", n, t.Intents, c.body)
-		}
+	if a.status == 200 {
+		err = c.target.check(&a.got, c.body, c.wants)
 	}
-	return a, nil
+	return a, err
 }
 
 // take reads the next size bytes as the body.

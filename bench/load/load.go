@@ -25,23 +25,32 @@ import (
 )
 
 // Placeholders of a body. In each request, every IntentID is replaced by a random UUID of
-// version 4, every PolicyID by the policy of the [Caller], and every Number by a number that
-// grows with each request.
+// version 4, every PolicyID by the policy of the [Caller], every Number by a number that
+// grows with each request, and every Time by the time of the request.
 const (
 	IntentID = "00000000-0000-4000-8000-000000000000"
 	PolicyID = "00000000-0000-4000-8000-000000000001"
 	Number   = 1_000_000_001
+	Time     = "2000-01-01T00:00:01Z"
 )
 
 // Target describes the requests to an endpoint.
 type Target struct {
 	URL     *url.URL // the scheme must be http
-	Body    []byte   // JSON with the placeholders; nil: the requests are GETs
+	Body    []byte   // JSON with the placeholders; nil without Messages: the requests are GETs
 	Callers []Caller // each request has a random caller; empty: requests have no credential and no policy
-	// Allowed is a text that the body of an answer has once for each allowed intent. Intents is
-	// how often the body must contain it. An answer with another number is an error of the run.
-	Allowed string
+	// Messages stand in place of Body. A request has as many as Intents says, each drawn at random by its weight, with
+	// commas between them and the texts Before and After around them.
+	Messages      []Message
+	Before, After string
+	// Intents is how many intents a request has.
 	Intents int
+	// Allowed is a text that the body of an answer has once for each intent. An answer with another number is an error
+	// of the run.
+	Allowed string
+	// Decides says that the answers are those of a writ server, whose decisions are counted. A decision that its
+	// message does not want is an error of the run, or with Counts a mismatch, which is counted.
+	Decides, Counts bool
 }
 
 // Caller is an API key and a policy of the key's organization. All keys of a target have the
@@ -77,12 +86,11 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 	}
 	d := &Driver{}
 	for range conns {
-		c, err := dial(ctx, t)
+		c, err := dial(ctx, t, &d.sent)
 		if err != nil {
 			d.Close()
 			return nil, err
 		}
-		c.sent = &d.sent
 		d.conns = append(d.conns, c)
 	}
 	return d, nil
@@ -113,7 +121,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	// When ctx ends, reads and writes fail at once.
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
-	r := &Result{Others: make(map[int]int)}
+	r := &Result{Others: make(map[int]int), Decisions: make(map[string]int)}
 	s := &schedule{ctx: ctx, start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests),
 		hostile: o.Hostile}
 	s.end = s.start.Add(o.Duration)
@@ -147,7 +155,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 
 // Ask sends one request and returns the size of the answer's body in bytes.
 func Ask(ctx context.Context, t *Target) (size int, err error) {
-	c, err := dial(ctx, t)
+	c, err := dial(ctx, t, new(atomic.Int64))
 	if err != nil {
 		return 0, err
 	}

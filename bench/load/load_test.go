@@ -228,3 +228,90 @@ func TestDrive_HostileCountsEveryAnswer(t *testing.T) {
 		seen[n] = true
 	}
 }
+
+// mix returns a target of three intents, one of which gets a decision that it does not want.
+func mix(t *testing.T, h http.HandlerFunc) *Target {
+	tg := target(t, h)
+	tg.Body, tg.Allowed, tg.Decides, tg.Intents = nil, "", true, 1
+	for i, want := range []string{"allow", "deny", ""} {
+		body := fmt.Appendf(nil, `{"kind":%d,"id":"%s","at":"%s","pad":"%s"}`, i, IntentID, Time, strings.Repeat("x", 40*i))
+		tg.Messages = append(tg.Messages, Message{Body: body, Weight: []float64{6, 3, 1}[i], Want: want})
+	}
+	return tg
+}
+
+// decide answers intents of kind 0 and 1 as they are, and those of kind 2 with a problem.
+func decide(t *testing.T, w io.Writer, intents ...jsonIntent) {
+	t.Helper()
+	for i, in := range intents {
+		if at, err := time.Parse(time.RFC3339, in.At); err != nil || time.Since(at) > time.Minute {
+			t.Errorf("at = %q, want the time of the request", in.At)
+		}
+		if i > 0 {
+			io.WriteString(w, ",")
+		}
+		io.WriteString(w, []string{
+			`{"ok":true,"approved":true,"decision":"allow","reasons":["\"ok\":true,\"decision\":\"deny\""],"receipt":{"decision":"allow"}}`,
+			`{"ok":true,"approved":false,"decision":"deny","receipt":{"decision":"deny"}}`,
+			`{"type":"urn:problem","ok":false,"status":400}`,
+		}[in.Kind])
+	}
+}
+
+type jsonIntent struct {
+	Kind int
+	ID   string
+	At   string
+}
+
+// TestDrive_Mix checks that intents are drawn by their weights, that their decisions are counted, and that each
+// decision is held to what its own intent wants, one by one and in batches.
+func TestDrive_Mix(t *testing.T) {
+	for _, intents := range []int{1, 10} {
+		tg := mix(t, func(w http.ResponseWriter, r *http.Request) {
+			var in []jsonIntent
+			body, _ := io.ReadAll(r.Body)
+			if len(body) > 0 && body[0] != '[' {
+				body = []byte("[" + string(body) + "]")
+			}
+			if err := json.Unmarshal(body, &in); err != nil || len(in) != intents {
+				t.Errorf("%d intents in %s, %v, want %d", len(in), body, err, intents)
+			}
+			decide(t, w, in...)
+		})
+		if tg.Intents = intents; intents > 1 {
+			tg.Before, tg.After = "[", "]"
+		}
+		o := Options{Conns: 2, Duration: time.Minute, Requests: 2000 / intents}
+		if _, err := Drive(t.Context(), tg, o); err == nil || !strings.Contains(err.Error(), "not decided as wanted") {
+			t.Errorf("a decision that is not wanted: %v, want an error", err)
+		}
+		tg.Counts = true
+		r, err := Drive(t.Context(), tg, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allow, deny, none := r.Decisions["allow"], r.Decisions["deny"], r.Decisions[NoDecision]
+		if allow+deny+none != 2000 || allow < 1000 || allow > 1400 || deny < 450 || deny > 750 || none != r.Mismatched {
+			t.Errorf("decisions %v, %d mismatched, want six, three and one tenths of 2000", r.Decisions, r.Mismatched)
+		}
+		if !strings.Contains(r.Mismatch, "got none, want any decision") {
+			t.Errorf("the mismatch is %q", r.Mismatch)
+		}
+	}
+}
+
+// TestDrive_MixWantsItsOwn checks that an allow for an intent that wants a denial is a mismatch.
+func TestDrive_MixWantsItsOwn(t *testing.T) {
+	tg := mix(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"ok":true,"approved":true,"decision":"allow","receipt":{}}`)
+	})
+	tg.Counts, tg.Messages = true, tg.Messages[:2]
+	r, err := Drive(t.Context(), tg, Options{Conns: 1, Duration: time.Minute, Requests: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Mismatched < 50 || r.Mismatched > 150 || !strings.Contains(r.Mismatch, "got allow, want deny") {
+		t.Errorf("%d of 300 mismatched, %q; want a third", r.Mismatched, r.Mismatch)
+	}
+}

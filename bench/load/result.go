@@ -74,7 +74,7 @@ func (l *Latencies) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Result is the measurements of a run. All intents of an answer with 200 were allowed.
+// Result is the measurements of a run.
 type Result struct {
 	mu sync.Mutex // guards all fields while the run lasts
 
@@ -85,6 +85,12 @@ type Result struct {
 	Others   map[int]int // answers with other statuses
 	Bytes    int         // the size of the bodies of answers with 200
 	Elapsed  time.Duration
+
+	// Decisions counts the decisions of a target that decides, by their names. Mismatched counts those that were not
+	// wanted, and Mismatch describes the first of them.
+	Decisions  map[string]int
+	Mismatched int
+	Mismatch   string
 
 	// Scheduled holds the latencies of answers with 200, from the time when the request was
 	// due. It also holds the waits of arrivals that were given up. Sent holds the latencies of
@@ -109,6 +115,15 @@ func (r *Result) took(a answer, now, due, sent time.Time) {
 		r.Bytes += a.size
 		r.Scheduled.Record(now.Sub(due))
 		r.Sent.Record(now.Sub(sent))
+		for i, n := range a.got.counts {
+			if n > 0 {
+				r.Decisions[decisions[i]] += n
+			}
+		}
+		r.Mismatched += a.got.mismatched
+		if r.Mismatch == "" {
+			r.Mismatch = a.got.mismatch
+		}
 	case 503:
 		r.Refused++
 		r.Refusals.Record(now.Sub(sent))

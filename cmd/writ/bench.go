@@ -25,29 +25,15 @@ func (c *benchCmd) Help() string {
 type benchWork struct {
 	Org      string `default:"bench" help:"Organization, which a credential must be of. Several are bench-0, bench-1 and so on."`
 	Orgs     int    `default:"1" help:"Organizations; each request is of a random one. More than one needs --data or no URL."`
+	Policy   string `placeholder:"FILE" help:"Policy of yours, in place of the reference policy. Needs --intents."`
+	Intents  string `placeholder:"FILE" help:"Intents of yours, one a line of JSON. Without --policy the server at URL has their policies."`
 	Policies int    `default:"1" help:"Policies of each organization, no two alike."`
-	Rules    int    `help:"Rules of each organization."`
+	Rules    string `default:"0" placeholder:"N|FILE" help:"Rules of each organization: a number of generated ones, or a file of yours."`
 	Rego     int    `help:"Rules of each organization whose condition is Rego, which cost more to decide."`
 	History  int    `placeholder:"N" help:"Decisions to store before anything is measured."`
 	Batch    int    `placeholder:"N" help:"Intents of a request to the batch endpoint, 1 to 100. Default: one intent to the evaluate endpoint."`
 	Deny     bool   `help:"Add a rule to each organization that denies every intent."`
 	Conns    int    `default:"64" help:"Connections of closed loops."`
-}
-
-func (w benchWork) work() bench.Work {
-	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego,
-		History: w.History, Batch: w.Batch, Deny: w.Deny}
-}
-
-func (w benchWork) Validate() error {
-	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rules < 0 || w.Rego < 0 || w.History < 0 ||
-		w.Batch < 0 {
-		return errors.New(
-			"--org: want a name; --orgs, --policies, --conns: at least 1; --rules, --rego, --history, --batch: at " +
-				"least 0",
-		)
-	}
-	return nil
 }
 
 type benchRunCmd struct {
@@ -83,6 +69,15 @@ func (c *benchRunCmd) Help() string {
 processor it takes. What is sent are intents that the policy allows, each with a random
 id; a server that denies one, or answers with anything but 200 or 503, ends the run.
 
+With --policy, --rules and --intents it sends yours. A line of --intents is an object:
+
+  {"weight": 3, "want": "deny", "intent": {"agent_id": "ci", "action_type": "deploy.app",
+   "resource": "k8s/prod/app", "metadata": {"ticket": "T-{{number}}"}}}
+
+weight says how often it is drawn. A decision that is not want is counted and printed. In
+texts {{uuid}} is a random id, {{number}} a number that grows, and {{now}} the time. What is
+left out of intent_id, issued_at and policy_id is {{uuid}}, {{now}} and that of --policy.
+
 In each round every server is asked in turn: by a closed loop, in which each connection
 sends its next request when the last is answered, and at half of that rate by an open
 loop, whose requests arrive on a schedule whatever the answers are. Latencies count from
@@ -91,14 +86,15 @@ the schedule. The first server is asked once more: how much the two differ is th
 times as many at most.
 
 --fail-if judges p50, p90, p99, p99.9 and max (from the schedule), processor (of an intent),
-rate, refused (503) and unsent (a second) of the first server under each load, but the rate
-not where the load is a share. The exit code is 99 if one is exceeded, and 3 if others used
+rate, refused (503), unsent and mismatched (a second) of the first server under each load,
+but the rate not where the load is a share. The exit code is 99 if one is exceeded, and 3 if others used
 the machine in every round, so that nothing can be said.
 
 A server at URL keeps what it is given: policies 7b0c2f6e-…, rules, a key a run, and the
 decisions, which are metered. Use an organization of its own.
 
   writ bench --peer floor --peer opa --peer cerbos
+  writ bench --policy payments.yaml --rules rules.yaml --intents intents.jsonl
   writ bench --vary orgs=1000 --vary history=1000000
   WRIT_API_KEY=... writ bench http://localhost:3820 --admin http://localhost:3821
   writ bench --load closed,70%,100%,200%,300% --open-conns 1024 --patience 100ms
@@ -119,6 +115,8 @@ func (c *benchRunCmd) Validate() error {
 		return errors.New("--self: this binary serves where there is no URL")
 	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != ""):
 		return errors.New("--api-key, --data, --pid, --admin: are about a server at URL")
+	case c.URL == "" && c.Intents != "" && c.Policy == "":
+		return errors.New("--intents: needs --policy FILE, or the URL of a server that has their policies")
 	case c.URL != "" && len(c.Serve)+len(c.Vary) > 0:
 		return errors.New("--serve, --vary: are about the server that is started without URL")
 	}

@@ -47,6 +47,9 @@ func (c *benchGuardCmd) Validate() error {
 			"--loss: want at least 1us; --slices: 1; --slice, --warmup: more than 0; --max-other: at least 0",
 		)
 	}
+	if c.Intents != "" && c.Policy == "" {
+		return errors.New("--intents: needs --policy FILE")
+	}
 	return c.benchWork.Validate()
 }
 
@@ -70,10 +73,14 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
+	work, err := c.work(s)
+	if err != nil {
+		return err
+	}
 	g := &bench.Guard{
 		Base: bench.Program{Name: "base", Binary: base, Processors: server},
 		This: bench.Program{Name: "this", Binary: this, Processors: server},
-		Work: c.work(), Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least,
+		Work: work, Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least,
 		Most:     most,
 		MaxOther: c.MaxOther, Raw: io.Discard, Say: s.say,
 	}

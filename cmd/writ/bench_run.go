@@ -71,6 +71,7 @@ func (c *benchRunCmd) judge(summary *bench.Summary) error {
 
 // start starts and prepares the servers to measure.
 func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
+	work := b.Header.Work
 	server, pinned, err := pinTo(c.Pin, c.URL == "")
 	b.Header.Pinned = pinned
 	if err != nil {
@@ -87,15 +88,15 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 		return err
 	}
 	if c.URL == "" {
-		err = add(bench.Program{Name: "writ", Binary: self, Args: c.Serve, Processors: server}.Start(ctx, c.work()))
+		err = add(bench.Program{Name: "writ", Binary: self, Args: c.Serve, Processors: server}.Start(ctx, work))
 	} else {
-		err = add(c.connect(ctx))
+		err = add(c.connect(ctx, work))
 	}
 	if err != nil {
 		return err
 	}
 	for _, change := range c.Vary {
-		w, err := c.work().With(change)
+		w, err := work.With(change)
 		if err != nil {
 			return &usageError{"--vary " + err.Error()}
 		}
@@ -110,7 +111,7 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	}
 	peers := bench.Peers{Binary: self, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say}
 	for _, name := range c.Peer {
-		err := add(peers.Start(ctx, name, c.work(), b.Subjects[0]))
+		err := add(peers.Start(ctx, name, work, b.Subjects[0]))
 		if errors.Is(err, bench.ErrUnavailable) {
 			b.Say("SKIPPED %s: %v", name, err)
 			b.Header.Skipped = append(b.Header.Skipped, bench.Skipped{Name: name, Why: err.Error()})

@@ -10,7 +10,7 @@ import (
 	"writ.example/writ/bench"
 )
 
-func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
+func (c *benchRunCmd) connect(ctx context.Context, work bench.Work) (*bench.Subject, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Scheme != "http" || base.Host == "" || base.User != nil {
 		return nil, &usageError{"URL: want an address such as http://localhost:3820"}
@@ -29,7 +29,7 @@ func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
 	if c.PID == 0 && c.Admin == "" && !local(base.Hostname()) {
 		c.MaxOther = 0
 	}
-	return bench.Connect(ctx, base, c.work(), bearer, c.PID, c.Admin)
+	return bench.Connect(ctx, base, work, bearer, c.PID, c.Admin)
 }
 
 // local reports whether the name of a host shows that it is this machine.
@@ -45,7 +45,11 @@ func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
 		Say: s.say,
 	}
 	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
-	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther
+	work, err := c.work(s)
+	if err != nil {
+		return nil, err
+	}
+	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = work, c.Rounds, c.MaxOther
 	for i, text := range c.Load {
 		l, err := bench.ParseLoad(text)
 		if err != nil {
