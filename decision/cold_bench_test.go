@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -12,10 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"writ.example/writ/bench/corpus"
 	"writ.example/writ/engine"
 	"writ.example/writ/internal/must"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded"
+	"writ.example/writ/storage/registry"
 )
 
 // threadTime returns the processor time of the calling thread.
@@ -79,4 +84,31 @@ func BenchmarkLoadCold(b *testing.B) {
 			b.ReportMetric(float64(threadTime(b)-start)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// BenchmarkLoadMissed is the time of a policy that the cache does not have: it is read from a store of 10,000
+// policies, no two alike, decoded and compiled.
+func BenchmarkLoadMissed(b *testing.B) {
+	store := must.Get(embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)}))(b)
+	b.Cleanup(func() { must.Do(b, store.Close()) })
+	docs := registry.New(store)
+	ids := make([]string, 10_000)
+	for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(len(ids)) {
+		p := corpus.Policy(n)
+		ids[i] = p.PolicyID
+		if _, err := docs.PutPolicy(b.Context(), p, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	sets := newSets(setsConfig{source: docs, maxBytes: 1})
+	b.ReportAllocs()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime(b)
+	for i := 0; b.Loop(); i++ {
+		if _, err := sets.Policy(b.Context(), nil, corpus.Organization, ids[i%len(ids)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(threadTime(b)-start)/float64(b.N), "cpu-ns/op")
 }

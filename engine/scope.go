@@ -56,7 +56,7 @@ var scopes sync.Map
 // sharedScope returns the scope of p. Policies with equal lists, agent and cap share one scope.
 func sharedScope(p *ActionPolicy) (*scope, error) {
 	lists := p.lists()
-	var source []byte
+	source := make([]byte, 0, 4<<10)
 	text := func(s string) { source = append(binary.AppendUvarint(source, uint64(len(s))), s...) }
 	for _, list := range lists {
 		source = binary.AppendUvarint(source, uint64(len(*list)))

@@ -57,14 +57,15 @@ func compileActions(types []string, denied bool) (*Actions, error) {
 			if wild {
 				way = asPattern
 			}
-			if folded := string(FoldAction(nil, t, !wild)); folded == t {
+			var buffer [256]byte
+			if folded := FoldAction(buffer[:0], t, !wild); string(folded) == t {
 				readers |= way
 			} else {
-				b.add(i, spelling{way, actionUnits(folded)})
+				b.addAction(i, way, string(folded))
 				a.folds = true
 			}
 		}
-		b.add(i, spelling{readers, actionUnits(t)})
+		b.addAction(i, readers, t)
 	}
 	a.list = *b.finish()
 	return a, nil
@@ -97,6 +98,9 @@ func checkActionType(t string) string {
 		return "has a wildcard other than *, which is the only one of action types"
 	}
 	for _, r := range t {
+		if ' ' < r && r <= '~' {
+			continue
+		}
 		if unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
 			return "has white space or a character that is not seen"
 		}

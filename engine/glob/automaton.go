@@ -25,9 +25,9 @@ func words(places int) int { return (places + 63) / 64 }
 func newAutomaton(compounds []compound) automaton {
 	a := automaton{prefixGroup: compounds[0].prefixGroup, words: wordsOf(compounds)}
 	bounds := boundsOf(compounds)
-	sets := make([][]uint64, columnSets+len(bounds))
+	sets, all := make([][]uint64, columnSets+len(bounds)), make([]uint64, (columnSets+len(bounds))*a.words)
 	for i := range sets {
-		sets[i] = make([]uint64, a.words)
+		sets[i], all = cut(all, a.words)
 	}
 	columns := sets[columnSets:]
 	place := 0
@@ -55,7 +55,7 @@ func newAutomaton(compounds []compound) automaton {
 		place++
 	}
 	kinds := a.setKinds(bounds, columns)
-	a.sets = slices.Concat(slices.Concat(sets[:columnSets]...), slices.Concat(kinds...))
+	a.sets = slices.Concat(append(sets[:columnSets:columnSets], kinds...)...)
 	a.ends, a.wide = slices.Clone(a.ends), slices.Clone(a.wide)
 	return a
 }
@@ -63,7 +63,7 @@ func newAutomaton(compounds []compound) automaton {
 // boundsOf cuts all characters into runs. All characters of a run match the same units of
 // compounds. It returns the first character of each run, ascending.
 func boundsOf(compounds []compound) []rune {
-	bounds := []rune{0}
+	bounds := append(make([]rune, 0, 1+2*wordsOf(compounds)*64), 0)
 	for _, c := range compounds {
 		for _, u := range c.units {
 			for lo, hi := range u.ranges {

@@ -129,49 +129,83 @@ type prefixGroup struct {
 }
 
 func (b *builder) add(index int, s spelling) {
-	literal, n := literalPrefix(s.units)
-	rest := s.units[n:]
-	kind, suffix := noStar, ""
+	n := literals(s.units)
+	rest, kind, at := s.units[n:], noStar, len(b.texts)
+	b.texts = appendLiteral(b.texts, s.units[:n])
+	end := len(b.texts)
 	if len(rest) > 0 {
 		kind = rest[0].star
-		var tail int
-		if suffix, tail = literalPrefix(rest[1:]); kind == noStar || 1+tail < len(rest) ||
-			b.actions && (strings.HasPrefix(suffix, "5") || strings.HasPrefix(suffix, "25")) {
-			b.compounds = append(b.compounds, compound{prefixGroup{s.readers, literal}, index, rest})
+		tail := literals(rest[1:])
+		b.texts = appendLiteral(b.texts, rest[1:1+tail])
+		if kind == noStar || 1+tail < len(rest) || b.actions && inEscape(string(b.texts[end:])) {
+			group := prefixGroup{s.readers, string(b.texts[at:end])}
+			b.texts, b.compounds = b.texts[:at], append(b.compounds, compound{group, index, rest})
 			return
 		}
 	}
+	b.put(index, s.readers, kind, at, end)
+}
+
+// addAction adds an action type, like add with its [actionUnits].
+func (b *builder) addAction(index int, readers resource.Reader, t string) {
+	literal, suffix, wild := strings.Cut(t, "*")
+	suffix = strings.TrimLeft(suffix, "*")
+	if strings.IndexByte(suffix, '*') >= 0 || strings.IndexByte(t, '%') >= 0 || wild && inEscape(suffix) {
+		b.add(index, spelling{readers, actionUnits(t)})
+		return
+	}
+	kind, at := noStar, len(b.texts)
+	if wild {
+		kind = superStar
+	}
+	b.texts = append(append(b.texts, literal...), suffix...)
+	b.put(index, readers, kind, at, at+len(literal))
+}
+
+// inEscape reports whether the suffix of an action type may be the end of an escaped %.
+func inEscape(suffix string) bool {
+	return strings.HasPrefix(suffix, "5") || strings.HasPrefix(suffix, "25")
+}
+
+// put adds a program. Its literal is b.texts[at:end], and its suffix is what follows.
+func (b *builder) put(index int, readers resource.Reader, kind star, at, end int) {
 	p := program{
 		//nolint:gosec // see maxSpelled
-		at: uint32(len(b.texts)), literal: uint32(len(literal)), suffix: uint32(len(suffix)),
-		index: int32(index), readers: s.readers, star: kind, //nolint:gosec // fewer patterns than an int32 counts
+		at: uint32(at), literal: uint32(end - at), suffix: uint32(len(b.texts) - end),
+		index: int32(index), readers: readers, star: kind, //nolint:gosec // fewer patterns than an int32 counts
 	}
-	if literal != "" {
-		p.last = literal[len(literal)-1]
+	if end > at {
+		p.last = b.texts[end-1]
 	}
 	b.list.programs = append(b.list.programs, p)
-	b.texts = append(append(b.texts, literal...), suffix...)
 }
 
 func (b *builder) finish() *List {
 	l := b.list // a pointer to b.list would keep b in memory
 	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
-	var order []prefixGroup
-	groups := make(map[prefixGroup][]compound)
-	for _, c := range b.compounds {
-		if groups[c.prefixGroup] == nil {
-			order = append(order, c.prefixGroup)
-		}
-		groups[c.prefixGroup] = append(groups[c.prefixGroup], c)
-	}
-	for _, m := range order {
-		for compounds := range batches(groups[m]) {
+	for _, group := range b.groups() {
+		for compounds := range batches(group) {
 			a := newAutomaton(compounds)
 			l.words += a.words
 			l.automata = append(l.automata, a)
 		}
 	}
 	return &l
+}
+
+// groups returns the compounds by their prefixGroup, in the order in which the groups begin.
+func (b *builder) groups() (groups [][]compound) {
+	index := make(map[prefixGroup]int, len(b.compounds))
+	for _, c := range b.compounds {
+		i, ok := index[c.prefixGroup]
+		if !ok {
+			i = len(groups)
+			index[c.prefixGroup] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
 }
 
 // Pack moves the memory of lists next to each other. If the lists are in no processor cache, a
@@ -232,8 +266,15 @@ func (c *compound) cost() int {
 }
 
 // chain returns the greatest total cost of compounds whose prefixes can all begin the same reading.
-// The unit is a whole word of the state.
+// The unit is a whole word of the state. If the total cost of all compounds is at most [maxChain], it returns that.
 func chain(compounds []compound) int {
+	all := 0
+	for i := range compounds {
+		all += 64 * words(compounds[i].cost())
+	}
+	if all <= maxChain {
+		return all
+	}
 	costs := make(map[prefixGroup]int)
 	for i := range compounds {
 		costs[compounds[i].prefixGroup] += compounds[i].cost()

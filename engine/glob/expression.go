@@ -72,9 +72,7 @@ func expression(units []unit, star string) string {
 	for _, u := range units {
 		switch {
 		case u.isLiteral():
-			var text strings.Builder
-			u.write(&text)
-			b.WriteString(regexp.QuoteMeta(text.String()))
+			b.WriteString(regexp.QuoteMeta(string(appendLiteral(nil, []unit{u}))))
 		case u.star == superStar:
 			b.WriteString("(?s:.*)")
 		case u.star == oneStar:

@@ -98,26 +98,31 @@ func coalesce(units []unit) []unit {
 	return merged
 }
 
-// literalPrefix returns the literal at the start of units, and how many units it takes.
-func literalPrefix(units []unit) (string, int) {
+// literals returns how many literal characters units begin with.
+func literals(units []unit) int {
 	n := slices.IndexFunc(units, func(u unit) bool { return !u.isLiteral() })
 	if n < 0 {
-		n = len(units)
+		return len(units)
 	}
-	var b strings.Builder
-	b.Grow(n)
-	for _, u := range units[:n] {
-		u.write(&b)
-	}
-	return b.String(), n
+	return n
 }
 
-func (u unit) write(b *strings.Builder) {
-	if u.lit >= escaped {
-		fmt.Fprintf(b, "%%%02X", u.lit-escaped)
-		return
+// literalPrefix returns the literal at the start of units, and how many units it takes.
+func literalPrefix(units []unit) (string, int) {
+	n := literals(units)
+	return string(appendLiteral(make([]byte, 0, n), units[:n])), n
+}
+
+// appendLiteral appends units, which are literal characters.
+func appendLiteral(b []byte, units []unit) []byte {
+	for _, u := range units {
+		if u.lit >= escaped {
+			b = fmt.Appendf(b, "%%%02X", u.lit-escaped)
+		} else {
+			b = utf8.AppendRune(b, u.lit)
+		}
 	}
-	b.WriteRune(u.lit)
+	return b
 }
 
 // parsePattern expands the braces of pattern and returns the alternatives. If pattern is invalid,
@@ -126,10 +131,59 @@ func parsePattern(pattern string) ([][]unit, string) {
 	if problem := checkPattern(pattern); problem != "" {
 		return nil, problem
 	}
-	if !strings.ContainsAny(pattern, "[]{}\\\uFFFD") {
-		return [][]unit{starred(pattern)}, ""
+	texts, ok := choices(pattern)
+	if !ok {
+		return expand(pattern)
 	}
-	return expand(pattern)
+	alternatives := make([][]unit, len(texts))
+	for i, text := range texts {
+		alternatives[i] = starred(text)
+	}
+	return alternatives, ""
+}
+
+// maxChoices is the greatest number of alternatives that choices returns.
+const maxChoices = 16
+
+// choices returns the alternatives of a pattern without braces, or with groups that no star meets and that have no
+// group in them. It reports false for any other pattern, and for one with many alternatives.
+func choices(pattern string) (texts []string, ok bool) {
+	if strings.ContainsAny(pattern, "[]\\\uFFFD") {
+		return nil, false
+	}
+	if !strings.ContainsAny(pattern, "{}") {
+		return []string{pattern}, true
+	}
+	texts = []string{""}
+	for rest := pattern; ; {
+		before, after, opens := strings.Cut(rest, "{")
+		if strings.IndexByte(before, '}') >= 0 {
+			return nil, false
+		}
+		for i := range texts {
+			texts[i] += before
+		}
+		if !opens {
+			return texts, true
+		}
+		group, next, closes := strings.Cut(after, "}")
+		options := strings.Split(group, ",")
+		if !closes || strings.IndexByte(group, '{') >= 0 || len(options) < 2 || len(options)*len(texts) > maxChoices ||
+			strings.HasSuffix(before, "*") || strings.HasPrefix(next, "*") {
+			return nil, false
+		}
+		heads := texts
+		texts = make([]string, 0, len(heads)*len(options))
+		for _, head := range heads {
+			for _, option := range options {
+				if option == "" || option[0] == '*' || option[len(option)-1] == '*' {
+					return nil, false
+				}
+				texts = append(texts, head+option)
+			}
+		}
+		rest = next
+	}
 }
 
 // expand is parsePattern for a pattern that checkPattern accepts.
@@ -187,7 +241,7 @@ func checkPattern(pattern string) string {
 			return "has a control character, which no resource has"
 		case escaped && (unicode.IsLetter(r) || unicode.IsDigit(r)):
 			return `has a \ before a letter or digit: \ escapes the next character; write / between path segments`
-		case strings.ContainsRune("?[{", r) || r == '*' && prev != '*':
+		case r == '?' || r == '[' || r == '{' || r == '*' && prev != '*':
 			wildcards++
 		}
 		escaped, prev = r == '\\' && !escaped, r

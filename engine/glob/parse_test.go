@@ -3,6 +3,8 @@ package glob
 import (
 	"reflect"
 	"testing"
+
+	"writ.example/writ/engine/resource"
 )
 
 // FuzzStarred checks that a pattern of literals, stars and question marks has the units that the glob library's own
@@ -10,7 +12,8 @@ import (
 func FuzzStarred(f *testing.F) {
 	for _, pattern := range []string{
 		"", "a", "*", "**", "***", "****", "a*b", "a**b*", "?", "*?*", "a,b", "!a-b", "https://*.example.com/**", "é*世",
-		"a?,*", "**?**", "\uFFFD*",
+		"a?,*", "**?**", "\uFFFD*", "{a,b}", "db/{read,write}/*", "{a,b}-{c,d}", "{a,b}*", "*{a,b}", "{a*,b}", "{a*b,c?d}", "{a,}",
+		"{a}", "{}", "a}", "{a", "{a,{b,c}}", "{a,b}}", "x,{a,b}", "{,}", "{!a,b-c}", "{a,b,c,d,e}{a,b,c,d,e}",
 	} {
 		f.Add(pattern)
 	}
@@ -22,6 +25,59 @@ func FuzzStarred(f *testing.F) {
 		}
 		if problem != refused || !reflect.DeepEqual(got, want) {
 			t.Errorf("parsePattern(%q) = %v, %q; expand gives %v, %q", pattern, got, problem, want, refused)
+		}
+	})
+}
+
+// FuzzPlainPattern checks that every reader reads a plain pattern as it was written.
+func FuzzPlainPattern(f *testing.F) {
+	for _, pattern := range []string{
+		"a", "db/orders/*", "DB/Orders/*", "https://*.internal.example.com/**", "https://api.example.com/v1/?", "http://a-b.c1/x@y:z/.env",
+		"**/.env", "a/../b", "a//b", "./a", "a/.", "a./b", "mail/*@example.com", "*@example.com", "mailto:*@example.com", "C:/x", "c:x",
+		"https://1.2.3.4/", "https://example.1/", "https://xn--a.b/", "https://a.xn-*/", "https://*1/", "https://a../", "https://a./",
+		"https://A.b/", "https://a_b.c/", "https://-a.b-/*", "https://a:80/", "https://**", "https://a", "https://a?b/c", "/a/b", "/", "a/",
+		"x;y", "a b", "a|b", "~a", "//a", "/*/a", "/??/c:/x", "*:*", "https*://a/b", "https://a/b;c", "https://a/b.", "https://*-/", "a&b=c",
+	} {
+		f.Add(pattern, true)
+		f.Add(pattern, false)
+	}
+	f.Fuzz(func(t *testing.T, pattern string, blocks bool) {
+		side := resource.ForAllow
+		if blocks {
+			side = resource.ForBlock
+		}
+		alternatives, _ := parsePattern(pattern)
+		for _, alternative := range alternatives {
+			text, wildcards, ok := lettered(alternative)
+			if !ok || !resource.IsPlainPattern(text, side) {
+				continue
+			}
+			readings, err := resource.ReadPattern(text, side)
+			want, problem := spell(readings, err, wildcards, side)
+			if problem != "" || climbs(text) {
+				t.Fatalf("%q of %q is plain, but refused: %s", text, pattern, problem)
+			}
+			if got, _ := read(alternative, side); !reflect.DeepEqual(got, want) {
+				t.Errorf("read(%q) = %v, want %v", text, got, want)
+			}
+		}
+	})
+}
+
+// FuzzAddAction checks that an action type is compiled as its units are.
+func FuzzAddAction(f *testing.F) {
+	for _, t := range []string{"a", "a.*", "*.b", "a*b", "a**b", "*", "a*b*c", "a%b", "a*5", "a*25", "a%*5", "é*世", "**5"} {
+		f.Add(t)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if checkActionType(text) != "" {
+			return
+		}
+		got, want := builder{actions: true}, builder{actions: true}
+		got.addAction(1, asWritten, text)
+		want.add(1, spelling{asWritten, actionUnits(text)})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("addAction(%q) makes %+v, want %+v", text, got, want)
 		}
 	})
 }

@@ -74,6 +74,9 @@ func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	if !ok {
 		return nil, "has a private use character that stands for a wildcard here"
 	}
+	if resource.IsPlainPattern(text, side) {
+		return []spelling{{resource.All, alternative}}, ""
+	}
 	if climbs(text) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}

@@ -81,7 +81,11 @@ func ReadQuoted(s string, side Side) ([]Reading, error) {
 	if side != ForBlock && side != ForAllow {
 		return nil, errNoSide
 	}
-	r, err := readAny(s)
+	r, t, err := readAllowed(s)
+	// The readings of a block can only be refused for the hosts of a service.
+	if err == nil && t.form != formWeb && strings.IndexByte(s, ':') >= 0 {
+		_, err = readAny(s)
+	}
 	if err != nil {
 		return nil, err
 	}

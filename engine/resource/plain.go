@@ -3,6 +3,7 @@ package resource
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // plainLower and plainUpper are bit sets of the lower and the upper half of ASCII. They have the
@@ -113,4 +114,64 @@ func plainPath(s string) int {
 		return -1 // a block also looks at the path without its last slash
 	}
 	return len(s)
+}
+
+// IsPlainPattern reports whether s is a plain pattern: every reader reads it as it was written, on its side. [Wild]
+// characters stand for its wildcards. IsPlainPattern recognises most plain patterns. [ReadPattern] reads any other.
+func IsPlainPattern(s string, side Side) bool {
+	rest, web := strings.CutPrefix(s, "https://")
+	if !web {
+		rest, web = strings.CutPrefix(s, "http://")
+	}
+	if web {
+		start := plainPatternHost(rest)
+		if start == 0 {
+			return false
+		}
+		rest = rest[start:]
+	}
+	named := web || strings.IndexByte(s, '/') >= 0 // an @ in it is of no address
+	prev := byte(0)
+	for i := 0; i < len(rest); i++ {
+		c := rest[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(rest[i:])
+			if !IsWild(r) {
+				return false
+			}
+			prev, i = c, i+size-1
+			continue
+		}
+		switch {
+		case !isPlainByte(c), c == ' ', c == '[', c == ']':
+			return false
+		case prev == '.' && (c == '.' || c == '/'), prev == '/' && c == '/':
+			return false
+		case c == '@' && !named, c == ':' && !web:
+			return false
+		case 'A' <= c && c <= 'Z' && !web && side == ForBlock: // some readers ignore its case
+			return false
+		}
+		prev = c
+	}
+	return prev != 0 && prev != '.'
+}
+
+// plainPatternHost returns the length of the host at the start of s, or 0 if it is not plain or has a port. It is
+// plain if [plainHost] says so of the host with letters for its wildcards.
+func plainPatternHost(s string) int {
+	end := strings.IndexByte(s, '/')
+	if end <= 0 || end > 253 {
+		return 0
+	}
+	host := strings.Map(func(r rune) rune {
+		if IsWild(r) {
+			return 'w'
+		}
+		return r
+	}, s[:end+1])
+	if strings.IndexByte(host, ':') >= 0 || plainHost(host) == 0 {
+		return 0
+	}
+	return end
 }

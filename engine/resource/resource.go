@@ -155,26 +155,36 @@ func Read(raw string) (Readings, error) {
 
 // readAny does the same as [Read] for any resource, plain or not.
 func readAny(raw string) (Readings, error) {
-	if err := checkText(raw); err != nil {
+	r, t, err := readAllowed(raw)
+	if err != nil {
 		return Readings{}, err
 	}
+	block, refused := blockReadings(&t)
+	if refused != nil {
+		return Readings{}, refused
+	}
+	r.block = block
+	return r, nil
+}
+
+// readAllowed does the same as readAny without the readings of a block, which take longest.
+func readAllowed(raw string) (Readings, text, error) {
+	if err := checkText(raw); err != nil {
+		return Readings{}, text{}, err
+	}
 	if wrappedURL.MatchString(raw) {
-		return Readings{}, &Error{"it is a URL within < > or behind URL:, which some clients take off"}
+		return Readings{}, text{}, &Error{"it is a URL within < > or behind URL:, which some clients take off"}
 	}
 	t := newText(raw)
 	if err := t.read(); err != nil {
-		return Readings{}, err
+		return Readings{}, text{}, err
 	}
 	r := Readings{raw: raw, form: t.form, allow: t.readings.list}
 	r.normal = normalForm(&t)
 	if len(r.normal) > MaxLength {
-		return Readings{}, &Error{"its normal form is longer than 8192 bytes"}
+		return Readings{}, text{}, &Error{"its normal form is longer than 8192 bytes"}
 	}
-	var err *Error
-	if r.block, err = blockReadings(&t); err != nil {
-		return Readings{}, err
-	}
-	return r, nil
+	return r, t, nil
 }
 
 func normalForm(t *text) string {
