@@ -2,6 +2,7 @@ package system
 
 import (
 	"crypto/ed25519"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"writ.example/writ/internal/tlsfiles/tlstest"
 	"writ.example/writ/storage/receipt"
 )
 
@@ -78,7 +80,13 @@ func TestSigner_FaultsAreNeverAnUnsignedAnswer(t *testing.T) {
 		if err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store_unavailable") || strings.Contains(a.body, "receipt") {
 			t.Errorf("fault %d: evaluate = %d %s, %v, want 503 store_unavailable", f, a.status, a.body, err)
 		}
+		if status, text := get(t, p.admin+"/readyz"); status != http.StatusServiceUnavailable {
+			t.Errorf("fault %d: readyz = %d %s, want 503", f, status, text)
+		}
 		fault.Store(int32(signs))
+		if status, text := get(t, p.admin+"/readyz"); status != http.StatusOK {
+			t.Errorf("after fault %d: readyz = %d %s, want 200 before any intent comes", f, status, text)
+		}
 		verifyReceipt(t, p, s.decide(t, p.url, in).body)
 	}
 	before := signed.Load()
@@ -93,6 +101,40 @@ func TestSigner_FaultsAreNeverAnUnsignedAnswer(t *testing.T) {
 	} else {
 		t.Logf("%d decisions of 64 callers took %d signatures", decisions, n)
 	}
+}
+
+// TestSigner_HTTPS has a server sign with a key behind an https URL. It takes a signer that the system trusts alone.
+func TestSigner_HTTPS(t *testing.T) {
+	t.Parallel()
+	by := tlstest.NewAuthority(t)
+	cert, err := tls.LoadX509KeyPair(by.Certificate(time.Now().Add(time.Hour)))
+	must(t, err)
+	key := ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", ed25519.SeedSize)))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := map[string][]byte{"public_key": key[ed25519.SeedSize:]}
+		if r.Method == http.MethodPost {
+			var ask map[string][]byte
+			if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+				t.Error(err)
+			}
+			answer = map[string][]byte{"signature": ed25519.Sign(key, ask["message"])}
+		}
+		_ = json.NewEncoder(w).Encode(answer) // who asked may be gone
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	data, token := newData(t)
+	if out, stderr, code := output(t, command(t, "serve", "--data", string(data), "--signing-key", server.URL)); code != exitFailed ||
+		!strings.Contains(stderr, "certificate") {
+		t.Errorf("serve with a signer that nothing trusts exits %d: %s%s", code, out, stderr)
+	}
+	writ, err := released()
+	must(t, err)
+	p, ready := launchProgram(t, writ, []string{"SSL_CERT_FILE=" + by.File}, data, "--signing-key", server.URL)
+	p.serves(t, ready)
+	register(t, p.url, token)
+	verifyReceipt(t, p, newSender(t, token, 1).decide(t, p.url, newIntent("bot", "deploy", "k8s/staging/web")).body)
 }
 
 // TestSigner_SoftHSM has the signer of internal/tools/signer sign with a key that Debian's SoftHSM holds.

@@ -23,6 +23,8 @@ type committer struct {
 	// were refused. Their reservations are held until the outcome is found.
 	unresolved *waiter
 
+	unsigned bool // the last batch had no signature
+
 	refused int // intents refused since commits began to fail; 0 while commits succeed
 	leaves  [][32]byte
 }
@@ -67,7 +69,7 @@ func (c *committer) run(ctx context.Context, q *queue) {
 // serve commits batch and wakes all its waiters.
 func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	err := c.recoverUnknown(ctx)
-	batch = wakeFlushes(batch, err)
+	batch = c.wakeFlushes(batch, err)
 	if len(batch) == 0 {
 		return
 	}
@@ -156,13 +158,18 @@ func adopt(batch []*waiter) {
 }
 
 // wakeFlushes wakes the waiters that commit nothing, with err as their result, and returns
-// the others.
-func wakeFlushes(batch []*waiter, err error) []*waiter {
+// the others. If the last batch had no signature, it tries the signer first, so that a server
+// which gets no more requests hears when the signer signs again.
+func (c *committer) wakeFlushes(batch []*waiter, err error) []*waiter {
 	commits := batch[:0]
 	for _, w := range batch {
 		if len(w.places)+len(w.entries) > 0 {
 			commits = append(commits, w)
 			continue
+		}
+		if c.unsigned && err == nil {
+			err = c.cfg.signer.Load().Try()
+			c.unsigned = err != nil
 		}
 		w.err = err
 		w.wake()

@@ -94,9 +94,9 @@ func (l *Ledger) Close(ctx context.Context) error {
 // SignWith makes s sign all later batches. Its public key must be published first.
 func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 
-// Healthy returns nil if the ledger knows of every batch whether it was stored. After a failed
-// commit Healthy makes the ledger find this out, as the next commit would. Healthy does not try to
-// write: see [storage.Store].
+// Healthy returns nil if the ledger knows of every batch whether it was stored, and if its signer signs.
+// After a failed commit Healthy makes the ledger find this out, as the next commit would. Healthy does
+// not try to write: see [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
 	if _, err := l.append(ctx); err != nil { // no entries: it only waits for its turn
 		return fmt.Errorf("checking the ledger: %w", err)

@@ -60,7 +60,7 @@ func (c *committer) sealer(batch []*waiter) storage.Seal {
 		}
 		c.leaves = leaves
 		head, sigs, err := signer.Seal(tip, c.cfg.Now(), leaves)
-		if err != nil {
+		if c.unsigned = err != nil; c.unsigned {
 			return storage.Batch{}, receipt.SignedHead{}, err
 		}
 		for i, r := range sealed.Records {

@@ -110,6 +110,15 @@ func (s *Signer) Seal(c Chain, at time.Time, leaves [][32]byte) (SignedHead, []s
 	return h, sigs(&h, t), nil
 }
 
+// probe is what Try has signed. It is no head: a head is longer.
+const probe = "writ asks whether its signer signs"
+
+// Try has the key sign a text that is no head, and returns the error that Seal would.
+func (s *Signer) Try() error {
+	_, err := s.sign([]byte(probe))
+	return err
+}
+
 // sigs encodes all strings in one buffer. Each string begins with the bytes that the batch shares.
 // The base64 of these bytes is computed once, except for the last byte. That byte shares a base64
 // group of three bytes with the index.
