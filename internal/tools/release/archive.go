@@ -5,7 +5,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 )
 
 // file is a file in an archive or a package.
@@ -57,4 +60,29 @@ func (r release) zip(name, folder string, files []file) error {
 		return err
 	}
 	return create(name, b.Bytes(), 0o644)
+}
+
+// chart writes the Helm chart as helm package does, with the version of the release.
+func (r release) chart(name string) error {
+	const unset = "ersion: 0.0.0\n"
+	var all []file
+	tree := os.DirFS(r.file("deploy/helm/writ"))
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, path)
+		if path == "Chart.yaml" {
+			if n := strings.Count(string(data), unset); n != 2 {
+				return fmt.Errorf("Chart.yaml has %d versions 0.0.0, want version and appVersion", n)
+			}
+			data = bytes.ReplaceAll(data, []byte(unset), []byte("ersion: "+r.version()+"\n"))
+		}
+		all = append(all, file{path, data, 0o644})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("packing the chart: %w", err)
+	}
+	return r.tar(name, "writ", all)
 }

@@ -58,6 +58,9 @@ func (r release) make(ctx context.Context, out string, targets []target, key min
 			programs[t.arch] = program
 		}
 	}
+	if err := r.chart(filepath.Join(out, "writ-"+r.version()+".tgz")); err != nil {
+		return err
+	}
 	digest, err := r.image(programs, tmp, out)
 	if err != nil {
 		return fmt.Errorf("making the image: %w", err)

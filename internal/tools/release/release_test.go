@@ -267,6 +267,19 @@ func TestRelease_EveryTarget(t *testing.T) {
 	}
 }
 
+// TestChart packs the Helm chart with the version of a release.
+func TestChart(t *testing.T) {
+	dir := t.TempDir()
+	r := release{root: "../../..", tag: "v1.2.3"}
+	if err := r.chart(filepath.Join(dir, "writ-1.2.3.tgz")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := output(exec.Command("tar", "-C", dir, "-xOf", filepath.Join(dir, "writ-1.2.3.tgz"), "writ/Chart.yaml"))
+	if err != nil || !strings.Contains(text, "\nversion: 1.2.3\nappVersion: 1.2.3\n") {
+		t.Errorf("the chart is %v\n%s", err, text)
+	}
+}
+
 // runs holds that the program for this machine in the release says what it is.
 func runs(t *testing.T, r release, out string) {
 	t.Helper()
