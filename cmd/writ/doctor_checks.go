@@ -110,6 +110,8 @@ func (e *examiner) store(ctx context.Context) finding {
 	case errors.Is(e.storeErr, fs.ErrNotExist):
 		return warned("name another data directory by --data; a start makes a store here", "there is no store in %s",
 			e.c.Data)
+	case e.storeErr != nil && e.c.Store == "mongodb":
+		return failed("mend what it names: docs/mongodb.md", "%v", e.storeErr)
 	case e.storeErr != nil:
 		return failed("if a server runs, ask it: writ doctor --admin-url URL; else "+restore, "%v", e.storeErr)
 	}

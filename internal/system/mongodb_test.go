@@ -1,6 +1,7 @@
 package system
 
 import (
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,39 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 		t.Errorf("it says %q, want why it ends", text)
 	}
 	a.stop(t)
+}
+
+// TestMongoDB_Doctor examines replicas that run, a database without replicas and one that does not answer.
+func TestMongoDB_Doctor(t *testing.T) {
+	t.Parallel()
+	set := mongotest.For(t, 1)
+	data, _ := newData(t)
+	mongo := []string{"--store=mongodb", "--mongodb-uri", set.URI()}
+	doctor := func(want int, lines []string, args ...string) {
+		t.Helper()
+		out, stderr, code := output(t, command(t, append([]string{"doctor"}, args...)...))
+		if code != want {
+			t.Errorf("writ doctor %v exits %d, want %d: %s", args, code, want, stderr)
+		}
+		for _, line := range lines {
+			if !regexp.MustCompile("(?m)" + line).MatchString(out) {
+				t.Errorf("writ doctor %v says\n%s\nwant %s", args, out, line)
+			}
+		}
+	}
+	a, b := start(t, data, mongo...), start(t, data, mongo...)
+	for _, p := range []*process{a, b} {
+		doctor(exitOK, []string{`^ok +store +mongodb: it commits$`, `^ok +keys +\S+ signs; 1 published$`,
+			`^not examined +clock |^(ok|warning) +clock `, `^ok +replicas +2: `}, "--admin-url", p.admin)
+	}
+	a.stop(t)
+	b.stop(t)
+	doctor(exitOK, []string{`^ok +store +mongodb: it can be read; writ verify --chain proves all of it$`,
+		`^ok +replicas +none runs; this is writ `}, append(mongo, "--data", string(data))...)
+	must(t, set.Kill(0))
+	doctor(exitFailed, []string{`^failure +store +.*the replica set had no primary.*start a majority of its members`, `^ +do: mend what it names: docs/mongodb.md$`,
+		`^ok +keys `, `^not examined +replicas +the database cannot be read$`},
+		"--store=mongodb", "--mongodb-uri", set.URI()+"&serverSelectionTimeoutMS=300", "--data", string(data))
 }
 
 // TestMongoDB_NoPrimary checks the error of serve when the replica set has no primary. The error

@@ -40,7 +40,7 @@ func primaryGone(err error) bool {
 	return errors.As(err, &e) && slices.ContainsFunc(stateChanges, e.HasErrorCode)
 }
 
-// whyNot adds advice to an error of Open if the replica set had no primary.
+// whyNot adds advice to an error of Open or OpenSnapshot if the replica set had no primary.
 func whyNot(err error, waited time.Duration) error {
 	var none topology.ServerSelectionError
 	if !errors.As(err, &none) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -25,11 +26,12 @@ type Snapshot struct {
 
 // OpenSnapshot opens the database of o. It writes nothing.
 func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
+			err = fmt.Errorf("MongoDB: %w", redact(whyNot(err, time.Since(began)), o.URI))
 		}
 	}()
 	d, err := connect(ctx, o)
