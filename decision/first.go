@@ -16,16 +16,24 @@ func (s *Service) first(ctx context.Context, turn condition.Turn, org string, re
 		return
 	}
 	defer condition.Paused(turn)()
-	_, _ = s.firsts.get(ctx, org, func(ctx context.Context, org string) (struct{}, error) {
-		changes := s.changes.Load()
-		policy, agent := setKey{org, req.Intent.PolicyID}, setKey{org, engine.FoldID(req.Intent.AgentID)}
-		docs, err := s.Documents.First(ctx, org, policy.id, agent.id)
-		if err != nil {
-			return struct{}{}, err
+	own := make(chan struct{})
+	if other, underWay := s.firsts.LoadOrStore(org, own); underWay {
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
 		}
+		return
+	}
+	defer func() {
+		s.firsts.Delete(org)
+		close(own)
+	}()
+	changes := s.changes.Load()
+	policy, agent := setKey{org, req.Intent.PolicyID}, setKey{org, engine.FoldID(req.Intent.AgentID)}
+	docs, err := s.Documents.First(ctx, org, policy.id, agent.id)
+	if err == nil {
 		s.keepFirst(context.WithValue(ctx, turnKey{}, turn), policy, agent, docs, changes)
-		return struct{}{}, nil
-	})
+	}
 }
 
 // keepFirst puts documents into the caches that were read after the given number of changes was heard. A

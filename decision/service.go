@@ -182,8 +182,8 @@ type Service struct {
 	sweeper  *retention.Sweeper
 	batches  sync.Pool // holds *batch
 	age      atomic.Pointer[storage.IntentAge]
-	changes  atomic.Int64             // how many changes of the store were heard
-	firsts   *Cache[string, struct{}] // keeps nothing: the first loads of organizations under way
+	changes  atomic.Int64 // how many changes of the store were heard
+	firsts   sync.Map     // by organization: a channel that is closed after its first load
 
 	stop       context.CancelFunc // stops the background work
 	background sync.WaitGroup
@@ -238,9 +238,6 @@ func newService(cfg Config) (*Service, error) {
 		sets.prepare = cfg.PrepareQuery
 	}
 	s.Sets = newSets(sets)
-	s.firsts = NewCache(0, func(struct{}) int64 { return 1 }, func(context.Context, string) (none struct{}, _ error) {
-		return none, nil
-	})
 	if cfg.VerifyEvery > 0 {
 		s.verifier = newVerifier(s.Sets, cfg.VerifyEvery, cfg.Log, results)
 	}
