@@ -14,11 +14,12 @@ type Batch struct {
 	Entries []*Entry
 }
 
-// Seal signs new elements of a batch, either all or some. It returns the signed elements in their
+// Seal signs elements of a batch, either all or some. It returns the signed elements in their
 // order, with the head that follows tip. The head's leaves are exactly the returned elements,
 // records before entries. Therefore a backend can compute a signature from the head and need not
 // store it. If Seal does not return an element, the element is not stored. A backend calls Seal
-// within Append, after it has found the new elements. It may call Seal again with fewer elements.
+// within Append with the elements that are first, as far as it knows. If it finds that some of them
+// are not first, it calls Seal again without these. Only what the last call has signed may be stored.
 type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.SignedHead, err error)
 
 // Log makes decisions and entries final. It has the signed rows. It also has a chain of signed
@@ -33,8 +34,9 @@ type Log interface {
 	// record or entry that is first, from an earlier Append or from earlier in batch. It is Removed
 	// if its retention has ended.
 	//
-	// seal must not be called if no element is first. If seal fails, Append must return its error
-	// and store nothing. If it seals nothing, nothing must be stored. If the head does not extend
+	// If no element is first, nothing must be stored, and an error of seal must not be returned. If
+	// an element is first and seal fails, Append must return its error and store nothing. If seal
+	// seals nothing, nothing must be stored. If the head does not extend
 	// Tip by one, in sequence and by hash, Append must return ErrConflict and store nothing. If a
 	// DecisionID breaks the rules of [Record], Append must return an error and store nothing. A
 	// record without an ApprovalID counts for the month of its DecidedAt. A record with an

@@ -258,6 +258,23 @@ func (s sealing) Append(_ context.Context, batch storage.Batch, seal storage.Sea
 	return storage.Batch{Records: make([]*storage.Record, len(batch.Records))}, err
 }
 
+// resealing is a store that has a batch sealed, and again without any of its records. It then says that all of
+// them are new.
+type resealing struct{ *fake }
+
+func (s resealing) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	_, _, err := seal(receipt.Chain{}, batch)
+	_, _, again := seal(receipt.Chain{}, storage.Batch{})
+	return storage.Batch{Records: make([]*storage.Record, len(batch.Records))}, errors.Join(err, again)
+}
+
+func TestSeal_OnlyTheLastCallCounts(t *testing.T) {
+	l := open(t, resealing{newFake()})
+	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err == nil {
+		t.Errorf("Commit = %+v, want an error: the record was not sealed at last", out)
+	}
+}
+
 func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
 	tests := map[string]func([]*storage.Record) []*storage.Record{
 		"another record": func([]*storage.Record) []*storage.Record { return []*storage.Record{{}} },

@@ -53,6 +53,11 @@ func (w *waiter) elements() []element {
 // sealer returns the seal of batch. The store may call it again with fewer records.
 func (c *committer) sealer(batch []*waiter) storage.Seal {
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+		for _, w := range batch { // of an earlier call: the store has since found some records
+			for i := range w.places {
+				w.places[i].record.Receipt.Sig = ""
+			}
+		}
 		signer := c.cfg.signer.Load()
 		sealed, leaves, err := storable(batch, fresh, signer.KeyID(), c.leaves[:0])
 		if err != nil || len(leaves) == 0 {

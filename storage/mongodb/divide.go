@@ -20,9 +20,10 @@ func (s *database) records() *mongo.Collection { return s.db.Collection(recordsN
 func (s *database) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
 // divide returns the first elements of batch in fresh. For each other element, existing has the
-// stored element.
-func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
-	if existing.Records, fresh.Records, err = a.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
+// stored element. If look is false, fresh may have records whose intents are decided already.
+func (a *appending) divide(batch storage.Batch, look bool) (existing, fresh storage.Batch, err error) {
+	existing.Records, fresh.Records, err = a.divideRecords(batch.Records, look)
+	if err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err
 	}
 	existing.Entries, fresh.Entries, err = a.divideEntries(batch.Entries)
@@ -42,14 +43,16 @@ func (s *Store) rowsOf(ctx context.Context, intents [][]byte) (map[string]bson.R
 	return stored, err
 }
 
-func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
+func (a *appending) divideRecords(batch []*storage.Record, look bool) (existing, fresh []*storage.Record, err error) {
 	keys := make([][]byte, len(batch))
 	for i, r := range batch {
 		keys[i] = intentKey(r.OrganizationID, r.IntentKey())
 	}
-	stored, err := a.s.rowsOf(a.ctx, keys)
-	if err != nil {
-		return nil, nil, err
+	var stored map[string]bson.Raw
+	if look {
+		if stored, err = a.s.rowsOf(a.ctx, keys); err != nil {
+			return nil, nil, err
+		}
 	}
 	existing = make([]*storage.Record, len(batch))
 	first := make(map[string]*storage.Record, len(batch))

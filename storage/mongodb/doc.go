@@ -44,8 +44,11 @@
 //
 // # Appends
 //
-// A batch of decisions is one transaction. It finds the intents that were decided before. Then it inserts the
-// records of the other intents, with the head that signs them. The _id of a record makes an intent unique. The _id
+// A batch of decisions is one transaction of three requests. It inserts the records, with the head that signs them,
+// and is committed. If an intent was decided before, the insert fails, because the _id of a record makes an intent
+// unique. Then a second transaction finds the intents that were decided and inserts the records of the others with
+// another head. Entries, and batches that may be stored already, are found first. So are the next batches after one
+// with decided intents. The _id
 // of a head keeps a chain from forking. Each chain has a row that names its writer and the sequence of its last
 // head. The command that writes a head also changes this row, if it names the handle and the head before. Writs of
 // an older schema than 7 do not know this row. While one has a slot, a transaction also reads its own slot first.

@@ -24,6 +24,7 @@ func TestFence_OfATransactionFromBefore(t *testing.T) {
 	a, b, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
 	mustCommit(t, w, a, w.Record("org"))
 	late := w.Record("other") // whose meter cleaning up does not change
+	a.log.looks = 1           // so that the transaction is begun before it is sealed
 	given := false
 	_, err := a.Append(t.Context(), storage.Batch{Records: []*storage.Record{late}},
 		func(tip receipt.Chain, batch storage.Batch) (storage.Batch, receipt.SignedHead, error) {
@@ -65,6 +66,9 @@ func TestFence_AtEachCommand(t *testing.T) {
 				}
 				mustCommit(t, w, a, w.Record("org"))
 				a.silence(t)
+				if command == "find" {
+					a.log.looks = 1
+				}
 				late, done := w.Record("org"), make(chan error, 1)
 				mode := failing(t, sharedSet(t), app, bson.A{command}, "blockConnection", true, "blockTimeMS", 1500)
 				mode(doc("times", 1))

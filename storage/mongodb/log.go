@@ -30,6 +30,8 @@ type chainLog struct {
 	sure     bool
 	doubt    []tick
 	doubtSeq uint64
+	// looks is the number of next batches whose intents are looked up before they are sealed.
+	looks int
 	// uncounted is about the number of heads of the chain that are not counted in the meters yet.
 	uncounted uint64
 	// stored is the last tip that was sure, for the beats.
@@ -40,7 +42,19 @@ func (s *database) heads() *mongo.Collection { return s.db.Collection(headsName)
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
+// looksAfter is the number of batches whose intents are looked up after a batch had decided intents. Such intents
+// come in series, and one that was not looked up costs three requests.
+const looksAfter = 16
+
+// errLook means that the intents of a batch must be looked up.
+var errLook = errors.New("some intents may be decided already")
+
 // Append implements storage.Log. It is one transaction, which stores nothing if this handle was given up.
+//
+// Few intents of decisions are decided already. So Append seals a batch without looking them up. If the database has
+// one of them, the key of its row is a duplicate, and a second transaction looks them up and seals the others. Append
+// looks them up first if the batch has entries, if it may be stored already, or if an earlier batch had decided
+// intents. It also does so if not all is sealed: what is not sealed may be stored already.
 func (s *Store) Append(
 	ctx context.Context, batch storage.Batch, seal storage.Seal,
 ) (existing storage.Batch, err error) {
@@ -52,6 +66,7 @@ func (s *Store) Append(
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var a *appending
+	look := l.looks > 0 || !l.sure || len(batch.Entries) > 0
 	nothing, unknown := false, false
 	try := func(ctx context.Context) (err error) {
 		a.undo()
@@ -60,7 +75,7 @@ func (s *Store) Append(
 			return err
 		}
 		var fresh storage.Batch
-		if existing, fresh, err = a.divide(batch); err != nil {
+		if existing, fresh, err = a.divide(batch, look); err != nil {
 			return err
 		}
 		if len(fresh.Records)+len(fresh.Entries) == 0 {
@@ -68,6 +83,9 @@ func (s *Store) Append(
 			return nil // only a commit proves that a majority has the rows that were read
 		}
 		sealed, head, err := seal(a.tip, fresh)
+		if !look && (err != nil || len(sealed.Records) < len(fresh.Records)) {
+			return errLook
+		}
 		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
 			nothing = true
 			return nil
@@ -82,6 +100,10 @@ func (s *Store) Append(
 	}
 	err = s.do(ctx, "", "appending decisions", func(ctx context.Context) error {
 		err := transact(ctx, l.session, try)
+		if !look && (errors.Is(err, errLook) || mongo.IsDuplicateKeyError(err)) {
+			look = true
+			err = transact(ctx, l.session, try)
+		}
 		unknown = errors.Is(err, errUnknownCommit)
 		return err
 	})
@@ -92,6 +114,10 @@ func (s *Store) Append(
 			s.countSoon()
 		}
 		l.stored.Store(new(l.tip))
+		l.looks = max(0, l.looks-1)
+		if slices.ContainsFunc(existing.Records, func(r *storage.Record) bool { return r != nil }) {
+			l.looks = looksAfter
+		}
 		return existing, nil
 	case unknown:
 		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch may still become stored

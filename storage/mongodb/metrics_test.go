@@ -43,15 +43,16 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 	}
 }
 
-// TestAppend_Commands counts the commands of one Append whose places are held: the intents are found, the
-// records inserted, the head is added and the transaction committed.
+// TestAppend_Commands counts the commands of Appends whose places are held. The records are inserted, the head is
+// added and the transaction committed. If an intent is decided already, the insert fails, and the intents are
+// found. Then the intents of a number of batches are found first.
 func TestAppend_Commands(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	reg := prometheus.NewRegistry()
 	o.Metrics = reg
 	s, w := openTest(t, o), storagetest.NewWriter()
 	r := w.Record("org")
-	if _, err := storagetest.Grant(t.Context(), s, "org", storage.MonthOf(r.DecidedAt), 100, 10); err != nil {
+	if _, err := storagetest.Grant(t.Context(), s, "org", storage.MonthOf(r.DecidedAt), 1000, 50); err != nil {
 		t.Fatal(err)
 	}
 	s.silence(t)
@@ -64,20 +65,34 @@ func TestAppend_Commands(t *testing.T) {
 		}
 		return counts
 	}
-	before := sent()
-	mustCommit(t, w, s, r)
-	got := sent()
-	for command, n := range before {
-		if got[command] -= n; got[command] == 0 {
-			delete(got, command)
+	commit := func(what string, want map[string]uint64, records ...*storage.Record) {
+		t.Helper()
+		before := sent()
+		mustCommit(t, w, s, records...)
+		got := sent()
+		for command, n := range before {
+			if got[command] -= n; got[command] == 0 {
+				delete(got, command)
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("the commands of an Append of %s are %v, want %v", what, got, want)
 		}
 	}
-	want := map[string]uint64{
-		"find succeeded": 1, "insert succeeded": 1, "update succeeded": 1, "commitTransaction succeeded": 1,
+	few := map[string]uint64{"insert succeeded": 1, "update succeeded": 1, "commitTransaction succeeded": 1}
+	found := maps.Clone(few)
+	found["find succeeded"] = 1
+	commit("a new intent", few, r)
+	commit("new intents", few, w.Record("org"), w.Record("org"))
+	commit("an intent that is decided", map[string]uint64{
+		"insert succeeded": 2, "abortTransaction failed": 1, "find succeeded": 1, "update succeeded": 1,
+		"commitTransaction succeeded": 1,
+	}, w.Record("org"), w.Again(r))
+	for range looksAfter {
+		commit("a new intent after a decided one", found, w.Record("org"))
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("the commands of an Append are %v, want %v", got, want)
-	}
+	commit("a new intent", few, w.Record("org"))
+	storagetest.Check(t, s, w.Keys(t), "org")
 }
 
 func TestMetrics_StreamsAndReplicas(t *testing.T) {

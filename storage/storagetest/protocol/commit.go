@@ -11,14 +11,14 @@ const (
 	rival
 )
 
-// obstacle returns the reason why the transaction of p cannot be committed. Either an intent has
-// got a row since the transaction began, or the row of the chain does not name p and the head before, or
+// obstacle returns the reason why the transaction of p cannot be committed. Either an intent
+// has a row, or the row of the chain does not name p and the head before, or
 // another head has the sequence of the transaction's head.
 func (w *World) obstacle(s *state, p int) obstacle {
 	r := &s.replicas[p]
 	writes := false
 	for i, d := range r.batch {
-		if d.fresh && s.applied.rows[i].id != 0 && w.has(FindFirst) {
+		if d.fresh && s.applied.rows[i].id != 0 && w.has(Unique) {
 			return racer
 		}
 		writes = writes || d.fresh
@@ -46,7 +46,8 @@ func (m *stepper) committing(p int) {
 	waits := r.up && r.phase == open
 	switch m.w.obstacle(m.s, p) {
 	case racer:
-		m.add(p, meets, false, func(t *state, _ *replica) string {
+		m.add(p, meets, false, func(t *state, r *replica) string {
+			r.looks = waits && m.w.has(LookAgain) // otherwise it begins in the same way again
 			t.end(p)
 			return ""
 		})
@@ -142,7 +143,7 @@ func (t *state) answer(r *replica) (broken string) {
 		acked[i] = stands
 	}
 	t.acked = acked
-	r.phase, r.refused, r.sure, r.batch = idle, false, true, make([]decision, len(r.batch))
+	r.phase, r.refused, r.looks, r.sure, r.batch = idle, false, false, true, make([]decision, len(r.batch))
 	return broken
 }
 

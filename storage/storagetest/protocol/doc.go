@@ -3,7 +3,8 @@
 // package.
 //
 // A replica decides intents in batches. A batch is one transaction. The transaction stores the rows
-// whose intents have no row yet, and the head that signs them on the replica's chain. The model has
+// whose intents have no row yet, and the head that signs them on the replica's chain. A replica need not look up
+// which these are: a transaction with a row that exists is not committed. The model has
 // these faults. The answer of a commit is lost; the commit took effect, takes effect later, or
 // never does. The primary is lost with all writes that a majority does not have. Replicas crash,
 // restart and freeze. A live replica is given up, and another replica continues its chain. The store is

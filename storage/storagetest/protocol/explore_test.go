@@ -11,6 +11,7 @@ import (
 func TestExplore_EveryState(t *testing.T) {
 	worlds := []World{
 		{Replicas: 2, Intents: 1},
+		{Replicas: 2, Intents: 1, Looks: true},
 		{Replicas: 2, Intents: 1, Without: Named | Closed | Number}, // only the keys of heads protect the chain
 		{Replicas: 2, Intents: 2},
 		{Replicas: 2, Intents: 1, Switch: true, Restore: true},
@@ -18,7 +19,7 @@ func TestExplore_EveryState(t *testing.T) {
 		{Replicas: 2, Intents: 1, Limit: 1, Unsettled: true},
 	}
 	if testing.Short() {
-		worlds = worlds[:2]
+		worlds = worlds[:3]
 		t.Log("SKIPPED in short mode: the larger worlds")
 	}
 	for _, w := range worlds {
@@ -88,12 +89,32 @@ replica 1 decides a and b: allow, allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},
-		{"FindFirst: a head signs what is not stored", World{Replicas: 2, Intents: 1, Without: FindFirst}, "chain", `
+		{"Unique: a head signs what is not stored", World{Replicas: 2, Intents: 1, Without: Unique}, "chain", `
 replica 1 starts, and takes the slot of chain 1
 replica 1 decides a
 replica 1 begins a transaction
 replica 1 commits, and answers
 replica 1 decides a
+replica 1 begins a transaction
+replica 1 commits, and answers
+`},
+		{"LookAgain: who meets a row begins in the same way for ever", World{Replicas: 1, Intents: 2, Without: LookAgain}, "live", `
+replica 1 starts, and takes the slot of chain 1
+replica 1 decides a
+replica 1 begins a transaction
+replica 1 gets no answer
+replica 1 has its transaction committed, and is not told
+`},
+		{"LookUnsigned: a place that is used passes for free", World{Replicas: 1, Intents: 2, Limit: 1, Without: LookUnsigned}, "limit", `
+replica 1 starts, and takes the slot of chain 1
+replica 1 is granted a place
+replica 1 decides a: allow
+replica 1 begins a transaction
+replica 1 gets no answer
+replica 1 refuses, and appends the same batch again with nothing signed
+replica 1 has its transaction committed, and is not told
+replica 1 begins a transaction
+replica 1 decides b: allow
 replica 1 begins a transaction
 replica 1 commits, and answers
 `},

@@ -13,9 +13,13 @@ const (
 	Named
 	// Closed: giving a replica up takes its name out of that row.
 	Closed
-	// FindFirst: before a transaction signs a head, it looks up which of its intents are decided
-	// already.
-	FindFirst
+	// Unique: the key of a row is unique. A transaction is not committed if one of its intents has a row.
+	Unique
+	// LookAgain: after a transaction has met such a row, the next one looks up which of its intents have rows,
+	// and signs only the others.
+	LookAgain
+	// LookUnsigned: what a replica does not sign, it looks up.
+	LookUnsigned
 	// SameBatch: after an unknown outcome the same batch is committed again.
 	SameBatch
 	// Sure: a replica trusts the end of the chain that a transaction has read only once the
@@ -53,6 +57,8 @@ type World struct {
 	Unsettled bool
 	// Restore says that the store is restored once, as it was at first. Slots keep their holders.
 	Restore bool
+	// Looks says that a replica may look up which intents have rows although it need not.
+	Looks bool
 	// Limit is the number of places in the meter. 0 means no limit. Each allow takes a place. If no
 	// place is left, the decision is a deny.
 	Limit int
@@ -72,7 +78,7 @@ type decision struct {
 	// given to replica uncounted-1 and is not counted yet.
 	place     bool
 	uncounted uint8
-	// fresh says that the decision is being stored and that its intent had no decision before.
+	// fresh says that the decision is being stored. As far as its replica knows, its intent had no decision before.
 	fresh bool
 }
 
@@ -102,6 +108,8 @@ type replica struct {
 	// refused says that the callers of the batch got an error. The replica then appends the batch
 	// again and signs nothing. So it learns whether the batch is stored.
 	refused bool
+	// looks says that the next transaction of the batch must look up which intents have rows.
+	looks bool
 	// pending says that the store has an open transaction of the replica. The transaction survives
 	// a crash of the replica.
 	pending bool

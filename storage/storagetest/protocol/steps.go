@@ -15,6 +15,7 @@ type step struct {
 // Names of steps that [Replay] uses.
 const (
 	begins    = "begins a transaction"
+	looks     = "looks up which intents have rows, and begins a transaction"
 	noAnswer  = "gets no answer"
 	again     = "appends the same batch again"
 	refuses   = "refuses, and appends the same batch again with nothing signed"
@@ -227,7 +228,13 @@ func (m *stepper) appending(p int) {
 	}
 	switch r.phase {
 	case ready:
-		m.add(p, begins, false, func(t *state, r *replica) string { return m.w.read(t, p) })
+		must := r.looks || r.refused && m.w.has(LookUnsigned)
+		if !must {
+			m.add(p, begins, false, func(t *state, _ *replica) string { return m.w.read(t, p, false) })
+		}
+		if must || m.w.Looks {
+			m.add(p, looks, false, func(t *state, _ *replica) string { return m.w.read(t, p, true) })
+		}
 	case open:
 		m.add(p, noAnswer, true, func(_ *state, r *replica) string {
 			r.doubts(m.w)
@@ -303,14 +310,17 @@ func (r *replica) drop(w *World) {
 			r.places++
 		}
 	}
-	r.phase, r.refused, r.batch = idle, false, make([]decision, w.Intents)
+	r.phase, r.refused, r.looks, r.batch = idle, false, false, make([]decision, w.Intents)
 }
 
-// read begins a transaction for p's batch, which ends the previous transaction. It reads which
-// intents are already decided. If p does not know the end of the chain, it reads that too.
-func (w *World) read(t *state, p int) string {
+// read begins a transaction for p's batch, which ends the previous transaction. If p does not know the end
+// of the chain, it reads that. With look, it reads which intents are already decided.
+func (w *World) read(t *state, p int, look bool) string {
 	r := &t.replicas[p]
-	r.pending = false
+	if r.pending = false; r.refused && !look { // it takes the batch for lost
+		r.drop(w)
+		return ""
+	}
 	if w.has(Number) && r.before && r.gone { // p remembers a head that the chain does not have
 		r.drop(w)
 		return ""
@@ -322,7 +332,7 @@ func (w *World) read(t *state, p int) string {
 	writes := false
 	for i := range r.batch {
 		d := &r.batch[i]
-		d.fresh = d.id != 0 && !r.refused && (t.applied.rows[i].id == 0 || !w.has(FindFirst))
+		d.fresh = d.id != 0 && !r.refused && (t.applied.rows[i].id == 0 || !look)
 		writes = writes || d.fresh
 	}
 	if writes && w.refused(t, r) { // it will never be committed, and nobody else sees it
