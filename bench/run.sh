@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|tls|guard]
+# bench/run.sh [all|go|http|batch|history|crowd|cold|queued|growth|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|tls|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -37,6 +37,9 @@ http | all) measure http --peer floor --peer opa --peer cerbos ;;
 batch) measure batch --batch "${BATCH:-64}" --load closed --peer floor ;;
 history) measure history --vary "history=${ROWS:-2000000}" ;;
 crowd) measure crowd --vary orgs=1000 ;;
+cold) measure cold --load closed --policies 100 --vary orgs=1000 ;; # 100,000 policies, beside 100
+queued) measure queued --vary=--audit-ack=queued ;;
+growth) "$tmp/writ" bench growth --orgs "${ORGS:-100000}" --step "${STEP:-10000}" ;;
 scale) measure scale --load closed --pin off --vary orgs=100 --vary orgs=1000 --vary orgs=10000 --vary rules=100 --vary rules=1000 ;;
 overload)
   measure overload --load "closed,${RATES:-70%,80%,90%,100%,150%,200%,300%}" --conns "${PEAK_CONNS:-256}" \

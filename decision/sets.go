@@ -238,7 +238,11 @@ func cloneKey(k setKey) setKey {
 
 func policyBytes(p *engine.Policy) int64           { return int64(p.Size()) }
 func sessionBytes(c *engine.CompiledSession) int64 { return int64(c.Size()) }
-func (r orgRules) size() int64                     { return int64(r.Size()) }
+
+// rulesBytes is about how many bytes the rules of an organization take in the cache, even if there are none.
+const rulesBytes = 512
+
+func (r orgRules) size() int64 { return rulesBytes + int64(r.Size()) }
 
 // Load returns the current policy, rules and agent status, and whether the organization is stopped. If
 // there is an error, nothing can be decided. turn is the caller's turn and may be nil.

@@ -39,6 +39,7 @@ type Target struct {
 	URL     *url.URL // the scheme must be http
 	Body    []byte   // JSON with the placeholders; nil without Messages: the requests are GETs
 	Callers []Caller // each request has a random caller; empty: requests have no credential and no policy
+	InTurn  bool     // each request has the next caller in place of a random one
 	// Messages stand in place of Body. A request has as many as Intents says, each drawn at random by its weight, with
 	// commas between them and the texts Before and After around them.
 	Messages      []Message

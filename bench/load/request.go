@@ -86,13 +86,15 @@ func (c *composer) draw() *form {
 	return c.forms[min(i, len(c.forms)-1)]
 }
 
-// caller returns one of callers at random, or nil.
+// caller returns one of callers at random, or the next one, or nil.
 func (c *composer) caller(callers []Caller) *Caller {
-	switch n := len(callers); n {
-	case 0:
+	switch n := len(callers); {
+	case n == 0:
 		return nil
-	case 1:
+	case n == 1:
 		return &callers[0]
+	case c.target.InTurn:
+		return &callers[(c.sent.Add(1)-1)%int64(n)]
 	default:
 		return &callers[c.random.Uint64()%uint64(n)]
 	}

@@ -14,6 +14,7 @@ type benchCmd struct {
 	Guard   benchGuardCmd   `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
 	Hostile benchHostileCmd `cmd:"" help:"Measure what one organization's worst costs another."`
 	Move    benchMoveCmd    `cmd:"" help:"Measure writ export and writ import."`
+	Growth  benchGrowthCmd  `cmd:"" help:"Measure what one more organization costs, up to 100,000."`
 	Floor   benchFloorCmd   `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
 }
 
@@ -41,7 +42,7 @@ type benchRunCmd struct {
 	Self bool     `help:"Measure this binary, as without URL."`
 	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
 
-	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000. It can be repeated."`
+	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000; or with another flag of writ serve, such as --vary=--audit-ack=queued. It can be repeated."`
 
 	APIKey string      `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
 	Data   datadir.Dir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`

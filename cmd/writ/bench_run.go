@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,12 +97,13 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 		return err
 	}
 	for _, change := range c.Vary {
-		w, err := work.With(change)
-		if err != nil {
+		p, w := bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}, work
+		if strings.HasPrefix(change, "--") {
+			p.Name, p.Args = strings.TrimLeft(change, "-"), append(slices.Clone(c.Serve), change)
+		} else if w, err = work.With(change); err != nil {
 			return &usageError{"--vary " + err.Error()}
 		}
-		if err := add(bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}.Start(ctx,
-			w)); err != nil {
+		if err := add(p.Start(ctx, w)); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,10 @@ func (s *Store) Watch(f func(storage.Change)) (stop func()) { return s.watchers.
 
 // eachChange calls f for the changes after a revision, until f returns false.
 func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Change) bool) error {
-	if after == math.MaxUint64 {
-		return nil
+	trimmed, err := s.count(trimmedKey)
+	// From an earlier revision a scan would step over all changes that were deleted since the last flush.
+	if after = max(after, uint64(trimmed)); err != nil || after == math.MaxUint64 {
+		return err
 	}
 	return s.index.Scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
 		var c storage.Change

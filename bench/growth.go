@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"writ.example/writ/bench/load"
+	"writ.example/writ/bench/proc"
+)
+
+// Growth measures what one more organization costs a server that has many. Each step registers a policy and a key
+// for new organizations, no two policies alike. Then each of these organizations has its first decision.
+type Growth struct {
+	Program             Program
+	Organizations, Step int // Step is the number of organizations of a step
+	Conns               int // the connections for first decisions
+	Say                 func(format string, args ...any)
+}
+
+// grown are the measurements of a step. The costs are the server's processor time for one organization.
+type grown struct {
+	register, first time.Duration
+	rate            float64 // first decisions per second
+	resident        int
+}
+
+// Run measures all steps. It prints a line for each. Then it measures the first step of another server, because the
+// machine may have changed meanwhile, and prints the costs of the last step as multiples of those of the first steps.
+func (g *Growth) Run(ctx context.Context) error {
+	first, last, err := g.grow(ctx, g.Organizations)
+	if err != nil {
+		return err
+	}
+	again, _, err := g.grow(ctx, min(g.Step, g.Organizations))
+	if err != nil {
+		return err
+	}
+	for _, beside := range []struct {
+		name string
+		grown
+	}{{"the first", first}, {"the first of a new server", again}} {
+		g.Say("the last step beside %s: registering %.2f times, first decision %.2f times", beside.name,
+			seconds(last.register)/seconds(beside.register), seconds(last.first)/seconds(beside.first))
+	}
+	return nil
+}
+
+// grow starts a server that gets organizations, and returns the measurements of the first and the last step.
+func (g *Growth) grow(ctx context.Context, organizations int) (first, last grown, err error) {
+	s, err := g.Program.Start(ctx, Work{Organization: "before", Organizations: 1, Policies: 1})
+	if err != nil {
+		return first, last, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	bearer, err := OperatorTokens(filepath.Join(s.data, "operator-secret"))
+	if err != nil {
+		return first, last, err
+	}
+	w := Work{Organization: "bench", Organizations: g.Organizations, Policies: 1}
+	for n := 0; n < organizations; n += g.Step {
+		if last, err = g.step(ctx, s, w, bearer, n, min(n+g.Step, organizations)); err != nil {
+			return first, last, fmt.Errorf("organizations from %d: %w", n, err)
+		}
+		if n == 0 {
+			first = last
+		}
+	}
+	return first, last, nil
+}
+
+// step registers the organizations from number begin to end, and has each decide once.
+func (g *Growth) step(ctx context.Context, s *Subject, w Work, bearer Bearer, begin, end int) (r grown, err error) {
+	n := end - begin
+	before, err := s.spent(ctx)
+	if err != nil {
+		return r, err
+	}
+	callers, err := registerAll(ctx, s.target.URL, w, bearer, begin, end)
+	if err != nil {
+		return r, err
+	}
+	registered, err := s.spent(ctx)
+	if err != nil {
+		return r, err
+	}
+	t, err := w.ask(s.target.URL, callers)
+	if err != nil {
+		return r, err
+	}
+	t.InTurn = true
+	got, err := load.Drive(ctx, t, load.Options{Conns: g.Conns, Requests: n})
+	if err != nil {
+		return r, err
+	}
+	decided, err := s.spent(ctx)
+	if err != nil {
+		return r, err
+	}
+	r = grown{
+		register: (registered - before) / time.Duration(n), first: (decided - registered) / time.Duration(n),
+		rate: float64(n) / seconds(got.Elapsed), resident: proc.Resident(s.pid),
+	}
+	g.Say("%7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, p50 %s p99 %s"+
+		"  resident %d MiB", end, r.register.Microseconds(), r.first.Microseconds(), r.rate, short(got.Sent.At(.5)),
+		short(got.Sent.At(.99)), r.resident>>20)
+	return r, nil
+}
+
+// registerAll registers the organizations of w from number begin to end.
+func registerAll(ctx context.Context, base *url.URL, w Work, bearer Bearer, begin, end int) ([]load.Caller, error) {
+	const registering = 16
+	transport := &http.Transport{MaxIdleConnsPerHost: registering} // else each request opens a connection
+	defer transport.CloseIdleConnections()
+	callers := make([]load.Caller, end-begin)
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(registering)
+	for i := range callers {
+		g.Go(func() error {
+			token, err := bearer(w.name(begin + i))
+			if err != nil {
+				return err
+			}
+			c := clientAt(base, token)
+			c.Transport = transport
+			own, err := w.register(inner, c, begin+i)
+			if err == nil {
+				callers[i] = own[0]
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("registering: %w", err)
+	}
+	return callers, nil
+}
