@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,29 +55,52 @@ func (l *slot) used() bson.D {
 	return doc("_id", doc("$ne", l.id), "$or", bson.A{doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))})
 }
 
-// settle looks at the other handles regularly until ctx ends, and gives up silent ones.
+// look reads the slots of the other handles. It returns those whose holders are silent or are not cleaned up. If
+// maySettle allows it, look also determines whether this handle leads.
+func (s *Store) look(ctx context.Context) ([]slotRow, error) {
+	began := s.slot.beaten.Load() // before the slots are read
+	rows, err := find[slotRow](ctx, s.slots(), s.slot.used(), options.Find().SetProjection(doc(slotKeys, 0)))
+	if err != nil {
+		return nil, err
+	}
+	if s.maySettle() {
+		s.slot.lead(rows, began)
+	}
+	return slices.DeleteFunc(rows, func(row slotRow) bool { return !s.silent(&row) }), nil
+}
+
+// settle gives up the handles that a beat has found silent, until ctx ends. The beats do not wait for it.
 func (s *Store) settle(ctx context.Context) {
-	for untilBeat(ctx) {
-		if s.available() != nil {
-			continue
-		}
-		bounded, cancel := context.WithTimeout(ctx, s.timeout)
-		err := s.giveUpSilent(bounded)
-		if cancel(); ctx.Err() == nil {
-			s.health.report(settling, err)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case silent := <-s.slot.silent:
+			bounded, cancel := context.WithTimeout(ctx, s.timeout)
+			err := s.giveUpAll(bounded, silent)
+			if cancel(); ctx.Err() == nil {
+				s.health.report(settling, err)
+			}
 		}
 	}
 }
 
-// giveUpSilent looks at the other handles. If maySettle allows it, it gives up silent ones. It also cleans up
-// after every handle that was given up earlier, if that is still needed. A handle that can't be cleaned up yet
-// does not keep others from it.
+// giveUpSilent looks at the other handles and gives up silent ones.
 func (s *Store) giveUpSilent(ctx context.Context) error {
-	rows, err := find[slotRow](ctx, s.slots(), s.slot.used(), options.Find().SetProjection(doc(slotKeys, 0)))
-	errs := []error{err}
-	for _, row := range rows {
-		if !s.silent(&row) || !s.maySettle() {
-			continue
+	silent, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	return s.giveUpAll(ctx, silent)
+}
+
+// giveUpAll gives up silent handles if maySettle allows it. It also cleans up after every handle that was given up
+// earlier, if that is still needed. A handle that can't be cleaned up yet does not keep others from it.
+func (s *Store) giveUpAll(ctx context.Context, silent []slotRow) error {
+	var errs []error
+	for _, row := range silent {
+		if !s.maySettle() {
+			break
 		}
 		if row.Holder != "" {
 			s.health.log.Warn("another replica is silent and is given up", "slot", row.ID)

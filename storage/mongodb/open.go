@@ -137,7 +137,7 @@ func connect(ctx context.Context, o Options) (*database, error) {
 	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics(),
 		schema: cmp.Or(o.schema, schema)}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
-	s.slot.news = make(chan struct{}, 1)
+	s.slot.news, s.slot.silent = make(chan struct{}, 1), make(chan []slotRow)
 	majority := writeconcern.Majority()
 	majority.Journal = new(true)
 	config := options.Client().SetAppName("writ").SetTimeout(s.timeout).ApplyURI(o.URI).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +43,8 @@ type slot struct {
 	heard atomic.Uint64
 	last  atomic.Pointer[heardRow] // the last row that was heard
 	news  chan struct{}            // signals that slot.heard has grown
+	// silent has the slots that a beat has found silent or not cleaned up, for settle.
+	silent chan []slotRow
 	// proven is the age of the handle at its newest beat that was read in the change stream.
 	proven atomic.Int64
 	// sound is an age of the handle. All beats since this age have succeeded. beaten is the age at
@@ -250,19 +253,13 @@ func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 // must first succeed until a previous leader must have stopped leading.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= storage.MaxAge }
 
-// lead determines whether this handle leads. The argument is the age at the start of the beat
-// before the call.
-func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
-	before := doc("_id", doc("$lt", l.id), slotHolder, doc("$ne", ""))
-	err := s.slots().FindOne(ctx, before).Err()
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		l.led.Store(began)
-		return nil
-	case err == nil:
-		l.led.Store(0)
+// lead determines whether this handle leads, from the slots of others that were read after a beat. began is the
+// age at the start of this beat.
+func (l *slot) lead(others []slotRow, began int64) {
+	if slices.ContainsFunc(others, func(row slotRow) bool { return row.ID < l.id && row.Holder != "" }) {
+		began = 0
 	}
-	return err
+	l.led.Store(began)
 }
 
 // checkWriters sets closes, and makes the database refuse older writs once it has none of their handles. A
@@ -292,8 +289,7 @@ func (s *Store) checkWriters(ctx context.Context) error {
 	return err
 }
 
-// beatOnce renews the slot and gives back owed places. If maySettle allows it, beatOnce also determines
-// whether this handle leads.
+// beatOnce renews the slot, looks at the other handles and gives back owed places.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -303,10 +299,15 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	s.slot.beaten.Store(began)
-	if err := errors.Join(s.checkWriters(ctx), s.repay(ctx)); err != nil || !s.maySettle() {
-		return err
+	err := s.checkWriters(ctx)
+	silent, unread := s.look(ctx)
+	if unread == nil {
+		select {
+		case s.slot.silent <- silent:
+		default: // settle is at work
+		}
 	}
-	return s.slot.lead(ctx, s, began)
+	return errors.Join(err, unread, s.repay(ctx))
 }
 
 // untilBeat waits for the next multiple of beatEvery on the clock. It returns false if ctx ends. Handles whose
