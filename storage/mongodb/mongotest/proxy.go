@@ -44,6 +44,17 @@ func (s *Set) Swallow(i int, both bool) error {
 	return nil
 }
 
+// Delay makes each answer of each member take longer, to clients and to other members.
+func (s *Set) Delay(d time.Duration) error {
+	for _, m := range s.members {
+		toxic := fmt.Sprintf(`{"type": "latency", "stream": "downstream", "attributes": {"latency": %d}}`, d.Milliseconds())
+		if _, err := m.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Mend ends the effect of Refuse or Swallow. Connections that have lost data end.
 func (s *Set) Mend(ctx context.Context, i int) error {
 	p := s.members[i].proxy
