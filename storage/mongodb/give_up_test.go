@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,51 +51,73 @@ func TestFence_OfATransactionFromBefore(t *testing.T) {
 	storagetest.Check(t, c, w.Keys(t), "org", "other")
 }
 
-// TestFence_AtEachCommand freezes an Append before each of its commands. Meanwhile the handle is given up, once
-// with the right to end its transactions and once without. A batch that is not stored when this is done must
-// never be stored, although the handle does not read its slot.
+// TestFence_AtEachCommand stops an Append at each of its commands, before the server gets the command and before the
+// handle gets the answer. Meanwhile the handle is given up, once with the right to end its transactions and once
+// without, as with two users of MongoDB. A batch that is not stored when this is done must never be stored, although
+// the handle does not read its slot. While its transaction may still be committed, it is not done.
 func TestFence_AtEachCommand(t *testing.T) {
+	t.Parallel()
+	set, messages := mongotest.LateFor(t)
 	for _, command := range []string{"find", "insert", "update", "commitTransaction"} {
-		for _, ends := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, ends %t", command, ends), func(t *testing.T) {
-				o := newDatabase(t, sharedSet(t))
-				slow, app := o, o.Database+"-slow"
-				slow.URI += "&appName=" + app
-				a, b, w := openTest(t, slow), openTest(t, o), storagetest.NewWriter()
-				if !a.slot.closes.Load() {
-					t.Fatal("each transaction reads the slot, in a new database")
-				}
-				mustCommit(t, w, a, w.Record("org"))
-				a.silence(t)
-				if command == "find" {
-					a.log.looks = 1
-				}
-				late, done := w.Record("org"), make(chan error, 1)
-				mode := failing(t, sharedSet(t), app, bson.A{command}, "blockConnection", true, "blockTimeMS", 1500)
-				mode(doc("times", 1))
-				go func() {
-					_, err := w.Commit(context.WithoutCancel(t.Context()), a, late)
-					done <- err
-				}()
-				time.Sleep(200 * time.Millisecond) // likely the command is under way, and either way is tested
-				row := takeFrom(t, b, a)
-				if !ends {
-					row.Sessions = nil
-				}
-				settleNow(t, b, row)
-				_, then := b.Decided(t.Context(), "org", late.IntentID, "")
-				err := <-done
-				_, now := b.Decided(t.Context(), "org", late.IntentID, "")
-				if (then == nil) != (now == nil) || (err == nil) != (now == nil) {
-					t.Errorf("Append = %v; Decided after giving up = %v, at last %v", err, then, now)
-				}
-				if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, errLost) {
-					t.Errorf("Append by who was given up = %v, want %v", err, errLost)
-				}
-				c := openTest(t, o)
-				mustCommit(t, w, c, w.Record("org"))
-				storagetest.Check(t, c, w.Keys(t), "org")
-			})
+		for _, answered := range []bool{false, true} {
+			for _, ends := range []bool{true, false} {
+				name := fmt.Sprintf("%s, answered %t, ends %t", command, answered, ends)
+				t.Run(name, func(t *testing.T) {
+					o := newDatabase(t, set)
+					slow := o
+					slow.URI += "&appName=" + messages.App
+					a, b, w := openTest(t, slow), openTest(t, o), storagetest.NewWriter()
+					if !a.slot.closes.Load() {
+						t.Fatal("each transaction reads the slot, in a new database")
+					}
+					mustCommit(t, w, a, w.Record("org"))
+					a.silence(t)
+					if command == "find" {
+						a.log.looks = 1
+					}
+					stopped, release := make(chan struct{}), make(chan struct{})
+					var once, released sync.Once
+					messages.At(func(c mongotest.Command, is bool) {
+						if c.Name == command && is == answered {
+							once.Do(func() { close(stopped); <-release })
+						}
+					})
+					goOn := func() { released.Do(func() { close(release) }) }
+					t.Cleanup(goOn)
+					late, done := w.Record("org"), make(chan error, 1)
+					go func() {
+						_, err := w.Commit(context.WithoutCancel(t.Context()), a, late)
+						done <- err
+					}()
+					<-stopped
+					row := takeFrom(t, b, a)
+					if !ends {
+						row.Sessions = nil
+					}
+					await(t, "cleaning up", func() bool {
+						err := b.settleDead(t.Context(), row)
+						if errors.Is(err, errOpen) {
+							goOn() // otherwise the transaction stays open for a minute
+						} else {
+							must(t, err)
+						}
+						return err == nil
+					})
+					_, then := b.Decided(t.Context(), "org", late.IntentID, "")
+					goOn()
+					err := <-done
+					_, now := b.Decided(t.Context(), "org", late.IntentID, "")
+					if (then == nil) != (now == nil) || (err == nil) != (now == nil) {
+						t.Errorf("Append = %v; Decided after giving up = %v, at last %v", err, then, now)
+					}
+					if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, errLost) {
+						t.Errorf("Append by who was given up = %v, want %v", err, errLost)
+					}
+					c := openTest(t, o)
+					mustCommit(t, w, c, w.Record("org"))
+					storagetest.Check(t, c, w.Keys(t), "org")
+				})
+			}
 		}
 	}
 }

@@ -20,9 +20,17 @@ import (
 type Late struct {
 	App string // the appName of URIs
 	by  atomic.Int64
+	at  atomic.Pointer[func(c Command, answered bool)]
 
 	mu   sync.Mutex
 	held map[int64][]lateEvent // by cursor
+}
+
+// Command is a command of an application.
+type Command struct {
+	Name       string
+	Collection string // "" if it has none
+	Session    string // the id of its session
 }
 
 type lateEvent struct {
@@ -33,30 +41,51 @@ type lateEvent struct {
 // By sets the delay of events that come from now on.
 func (l *Late) By(d time.Duration) { l.by.Store(int64(d)) }
 
+// At calls f before a command of the application is passed on, and again before its answer is. Neither is passed
+// on until f returns. The connections of the application call f at the same time.
+func (l *Late) At(f func(c Command, answered bool)) { l.at.Store(&f) }
+
+func (l *Late) reached(c Command, answered bool) {
+	if f := l.at.Load(); f != nil && c.Name != "" {
+		(*f)(c, answered)
+	}
+}
+
 // LateFor starts a set as For does, with one member. Clients connect through a proxy that can delay streams.
 func LateFor(t testing.TB) (*Set, *Late) {
 	t.Helper()
-	l := &Late{App: "late", held: make(map[int64][]lateEvent)}
-	return of(t, 1, func(s *Set) error {
-		var config net.ListenConfig
-		listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { listener.Close() }) //nolint:errcheck // the test ends
-		m := s.members[0]
-		m.public = listener.Addr().String()
-		go func() {
-			for {
-				client, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go l.connect(client, m.addr)
+	l := newLate()
+	return of(t, 1, func(s *Set) error { return l.proxy(t, s) }), l
+}
+
+// LateWithUsers does the same as LateFor, with a set that requires [User].
+func LateWithUsers(t testing.TB) (*Set, *Late) {
+	t.Helper()
+	l := newLate()
+	return of(t, 1, (*Set).requireUser, func(s *Set) error { return l.proxy(t, s) }), l
+}
+
+func newLate() *Late { return &Late{App: "late", held: make(map[int64][]lateEvent)} }
+
+func (l *Late) proxy(t testing.TB, s *Set) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { listener.Close() }) //nolint:errcheck // the test ends
+	m := s.members[0]
+	m.public = listener.Addr().String()
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
 			}
-		}()
-		return nil
-	}), l
+			go l.connect(client, m.addr)
+		}
+	}()
+	return nil
 }
 
 // connect passes messages between a client and a member until one of them ends the connection.
@@ -69,7 +98,7 @@ func (l *Late) connect(client net.Conn, member string) {
 	}
 	defer server.Close() //nolint:errcheck // the test ends
 	var late atomic.Bool
-	var mores sync.Map // the ids of requests for more of a stream
+	var mores, commands sync.Map // by the ids of requests: those for more of a stream, and all
 	go func() {
 		defer server.Close() //nolint:errcheck // the test ends
 		for {
@@ -82,6 +111,11 @@ func (l *Late) connect(client net.Conn, member string) {
 			}
 			if late.Load() && bytes.Contains(m, []byte("getMore\x00")) && bytes.Contains(m, []byte("$cmd.aggregate\x00")) {
 				mores.Store(binary.LittleEndian.Uint32(m[4:]), true)
+			}
+			if late.Load() {
+				c := commandOf(m)
+				commands.Store(binary.LittleEndian.Uint32(m[4:]), c)
+				l.reached(c, false)
 			}
 			if _, err := server.Write(m); err != nil {
 				return
@@ -96,10 +130,31 @@ func (l *Late) connect(client net.Conn, member string) {
 		if _, ok := mores.LoadAndDelete(binary.LittleEndian.Uint32(m[8:])); ok {
 			m = l.hold(m)
 		}
+		if c, ok := commands.LoadAndDelete(binary.LittleEndian.Uint32(m[8:])); ok {
+			l.reached(c.(Command), true)
+		}
 		if _, err := client.Write(m); err != nil {
 			return
 		}
 	}
+}
+
+// commandOf returns the command of a message. It has no name if the message is another.
+func commandOf(m []byte) (c Command) {
+	const opMsg = 2013
+	if len(m) < messageBody || binary.LittleEndian.Uint32(m[12:]) != opMsg {
+		return c
+	}
+	body := bson.Raw(m[messageBody:])
+	first, err := body.IndexErr(0)
+	if err != nil {
+		return c
+	}
+	c.Name = first.Key()
+	c.Collection, _ = first.Value().StringValueOK()
+	_, id, _ := body.Lookup("lsid", "id").BinaryOK()
+	c.Session = string(id)
+	return c
 }
 
 // lengthed returns a string as BSON has it.

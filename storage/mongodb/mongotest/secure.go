@@ -27,14 +27,21 @@ const (
 // secure makes the members of a set require TLS and a user. It is called before the set starts.
 // The set's URI then has the options for TLS and the user.
 func (s *Set) secure() error {
-	cert, key := filepath.Join(s.dir, "server.pem"), filepath.Join(s.dir, "key")
-	if err := errors.Join(writeCertificate(cert), os.WriteFile(key, []byte(rand.Text()), 0o600)); err != nil {
+	cert := filepath.Join(s.dir, "server.pem")
+	if err := errors.Join(writeCertificate(cert), s.requireUser()); err != nil {
 		return err
 	}
-	s.args = append(s.args, "--auth", "--keyFile", key, "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", cert, "--tlsCAFile", cert,
+	s.args = append(s.args, "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", cert, "--tlsCAFile", cert,
 		"--tlsAllowConnectionsWithoutCertificates")
 	s.query = "&tls=true&tlsCAFile=" + cert
 	return nil
+}
+
+// requireUser makes the members of a set require a user. It is called before the set starts.
+func (s *Set) requireUser() error {
+	key := filepath.Join(s.dir, "key")
+	s.args, s.users = append(s.args, "--auth", "--keyFile", key), true
+	return os.WriteFile(key, []byte(rand.Text()), 0o600)
 }
 
 // addUser adds the first user. The server lets any local client add the first user.

@@ -36,6 +36,7 @@ type Set struct {
 	args    []string // arguments of each member
 	user    string   // user and password of URIs, with the @
 	query   string   // query of URIs
+	users   bool     // the members require a user
 	members []*member
 }
 
@@ -141,7 +142,7 @@ func (s *Set) initiate(ctx context.Context) error {
 	if err := s.admin(ctx, s.direct(0), bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
 		return fmt.Errorf("making a replica set: %w", err)
 	}
-	if s.query != "" {
+	if s.users {
 		if err := s.addUser(ctx); err != nil {
 			return fmt.Errorf("adding a user: %w", err)
 		}
