@@ -83,66 +83,80 @@ func (a *appender) report(name string) {
 	}
 }
 
-// BenchmarkAppend appends batches to a replica set. The answers of far members take 20 ms. client-µs/row is the
-// processor time of this process, and server-µs/row is that of all members.
+// appended is a replica set for appends. The answers of far members take 20 ms.
+type appended struct {
+	members int
+	far     bool
+}
+
+func (s appended) String() string { return fmt.Sprintf("members=%d/far=%t", s.members, s.far) }
+
+// open starts the set and opens handles on it.
+func (s appended) open(b *testing.B, size, handles int) (set *mongotest.Set, all []*appender) {
+	start := mongotest.For
+	if s.far {
+		start = mongotest.ProxiedFor
+	}
+	set = start(b, s.members)
+	o, n := newDatabase(b, set), new(uint64)
+	for range handles {
+		all = append(all, &appender{Store: openTest(b, o), B: b, seal: storagetest.Unsigned(), size: size, n: n})
+	}
+	if s.far {
+		must(b, set.Delay(20*time.Millisecond))
+	}
+	return set, all
+}
+
+// BenchmarkAppend appends batches to a replica set. client-µs/row is the processor time of this process, and
+// server-µs/row is that of all members.
 func BenchmarkAppend(b *testing.B) {
 	for _, test := range []struct {
-		members, size int
-		far           bool
-	}{{1, 64, false}, {1, 256, false}, {3, 64, false}, {3, 256, false}, {3, 64, true}} {
-		b.Run(fmt.Sprintf("members=%d/rows=%d/far=%t", test.members, test.size, test.far), func(b *testing.B) {
-			set := mongotest.ProxiedFor
-			if !test.far {
-				set = mongotest.For
-			}
-			members := set(b, test.members)
-			a := appender{Store: openTest(b, newDatabase(b, members)), B: b, seal: storagetest.Unsigned(), size: test.size, n: new(uint64)}
-			if test.far {
-				must(b, members.Delay(20*time.Millisecond))
-			}
-			spent, began := proc.Spent(members.Processes()...), processorTime(b)
+		appended
+		size int
+	}{{appended{1, false}, 64}, {appended{1, false}, 256}, {appended{3, false}, 64}, {appended{3, false}, 256}, {appended{3, true}, 64}} {
+		b.Run(fmt.Sprintf("%v/rows=%d", test.appended, test.size), func(b *testing.B) {
+			set, all := test.open(b, test.size, 1)
+			a := all[0]
+			spent, began := proc.Spent(set.Processes()...), processorTime(b)
 			for b.Loop() {
 				a.next()
 			}
 			rows := float64(len(a.took) * a.size)
 			b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
 			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
-			b.ReportMetric(float64((proc.Spent(members.Processes()...)-spent).Microseconds())/rows, "server-µs/row")
+			b.ReportMetric(float64((proc.Spent(set.Processes()...)-spent).Microseconds())/rows, "server-µs/row")
 			a.report("")
 		})
 	}
 }
 
-// BenchmarkAppend_Replays appends batches of 64 records, by four handles in turn. The first has new intents only.
-// In the batches of the others, some intents of one organization are decided already: a tenth in each, a tenth in
-// each while all intents are always looked up, and one in every tenth batch.
+// BenchmarkAppend_Replays appends batches of 64 records, by five handles in turn. The first two have new intents only,
+// and the second looks all intents up. In the batches of the others, some intents of one organization are decided
+// already: a tenth in each, a tenth in each while all intents are looked up, and one in every tenth batch.
 func BenchmarkAppend_Replays(b *testing.B) {
 	const size = 64
-	for _, members := range []int{1, 3} {
-		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
-			o, n := newDatabase(b, mongotest.For(b, members)), new(uint64)
-			all := make([]*appender, 4)
-			for i := range all {
-				all[i] = &appender{Store: openTest(b, o), B: b, seal: storagetest.Unsigned(), size: size, n: n}
-			}
+	for _, test := range []appended{{1, false}, {3, false}, {3, true}} {
+		b.Run(test.String(), func(b *testing.B) {
+			_, all := test.open(b, size, 5)
 			var tenth []*storage.Record // all of one organization
-			for ; *n < size/10*100; *n += 100 {
-				tenth = append(tenth, benchRecord(*n))
+			for ; len(tenth) < size/10; *all[0].n += 100 {
+				tenth = append(tenth, benchRecord(*all[0].n))
 			}
 			if _, err := all[0].Append(b.Context(), storage.Batch{Records: tenth}, all[0].seal); err != nil {
 				b.Fatal(err)
 			}
-			all[1].repeat, all[2].repeat = tenth, tenth
+			all[2].repeat, all[3].repeat = tenth, tenth
 			for i := 0; b.Loop(); i++ {
-				all[2].Store.log.looks = looksAfter
-				if all[3].repeat = nil; i%10 == 0 {
-					all[3].repeat = tenth[:1]
+				all[1].Store.log.looks, all[3].Store.log.looks = looksAfter, looksAfter
+				if all[4].repeat = nil; i%10 == 0 {
+					all[4].repeat = tenth[:1]
 				}
 				for _, a := range all {
 					a.next()
 				}
 			}
-			for i, name := range []string{"none-", "tenth-", "tenth-looked-", "few-"} {
+			for i, name := range []string{"none-", "none-looked-", "tenth-", "tenth-looked-", "few-"} {
 				all[i].report(name)
 			}
 		})
