@@ -43,6 +43,18 @@
 // model leaves out records that are stored all or none, entries, retention, and all documents
 // except one switch.
 //
+// # Changes
+//
+// [Changes] is a second model: how replicas hear of changes, how a switch is answered by the times that all have
+// acknowledged, and how changes are signed and trimmed. Its replicas decide from their caches alone. It has
+// streams that are late, break and begin again, and restores after which times come again. Its invariants are
+//
+//	switch  When the switch is answered, no replica trusts a cache in which the agent is on.
+//	order   The changes of an organization are told in the order of their revisions.
+//	signed  No change is trimmed that was not signed.
+//	bound   As above.
+//	live    From every state with a live replica the switch can still be answered, without a fault.
+//
 // # Replaying a real store
 //
 // A [Recorder] writes the appends of handles on a store, one [Event] a line. [Replay] says whether

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -15,24 +16,60 @@ type Result struct {
 	Trace  []string
 }
 
+// model is what an exploration visits.
+type model[S any] struct {
+	start *S
+	// key returns the key of a state. It is valid until the next call.
+	key func(*S) []byte
+	// next appends the steps from a state.
+	next func([]stepTo[S], *S) []stepTo[S]
+	// able reports whether a replica is live, and ended whether everything was done.
+	able, ended func(*S) bool
+}
+
+// Explore visits every state of w, breadth first, until an invariant breaks.
+func Explore(w World) Result {
+	return explore(model[state]{
+		start: w.start(), key: newKeys(&w).of, able: (*state).able, ended: (*state).ended,
+		next: func(steps []step, s *state) []step { return w.decisions(w.next(steps, s), s) },
+	})
+}
+
+// able reports whether a replica can decide.
+func (s *state) able() bool {
+	for p := range s.replicas {
+		if r := &s.replicas[p]; r.up && s.holds(p) && !r.before && !r.ahead {
+			return true
+		}
+	}
+	return false
+}
+
+// ended reports whether all intents are decided.
+func (s *state) ended() bool { return !slices.Contains(s.acked, 0) }
+
 // node is a state that was reached.
-type node struct {
-	state *state // nil once the steps from it are known
+type node[S any] struct {
+	state *S // nil once the steps from it are known
 	from  int32
 	who   int8
 	does  string
 }
 
-// Explore visits every state of w, breadth first, until an invariant breaks.
-func Explore(w World) Result {
-	x := explorer{w: &w, keys: newKeys(&w), known: make(map[string]int32)}
-	x.visit(-1, step{then: w.start()})
-	var steps []step
+func explore[S any](m model[S]) Result {
+	x := explorer[S]{model: m, known: make(map[string]int32)}
+	x.visit(-1, stepTo[S]{then: m.start})
+	var steps []stepTo[S]
 	for at := 0; at < len(x.nodes); at++ {
 		s := x.nodes[at].state
 		x.nodes[at].state = nil
-		x.note(s, int32(at))
-		steps = w.decisions(w.next(steps[:0], s), s)
+		if m.able(s) {
+			x.able = append(x.able, int32(at))
+		}
+		if m.ended(s) {
+			x.ends = append(x.ends, int32(at))
+		}
+		steps = m.next(steps[:0], s)
 		for _, next := range steps {
 			x.result.Steps++
 			to := x.visit(int32(at), next)
@@ -56,50 +93,32 @@ func tell(who int, does string) string {
 	return fmt.Sprintf("replica %d %s", who+1, does)
 }
 
-type explorer struct {
-	w      *World
-	nodes  []node
+type explorer[S any] struct {
+	model[S]
+	nodes  []node[S]
 	known  map[string]int32
-	keys   *keys
 	result Result
-	// able has the states with a live replica. ends has the states in which all intents are
-	// decided. back has the steps without a fault, backwards: each has the state after the step and
-	// the state before it.
+	// able and ends have the states of which the model says so. back has the steps without a fault,
+	// backwards: each has the state after the step and the state before it.
 	able, ends []int32
 	back       [][2]int32
 }
 
 // visit returns the number of the state to which a step leads.
-func (x *explorer) visit(from int32, by step) int32 {
-	key := x.keys.of(by.then)
+func (x *explorer[S]) visit(from int32, by stepTo[S]) int32 {
+	key := x.key(by.then)
 	if at, ok := x.known[string(key)]; ok {
 		return at
 	}
 	at := int32(len(x.nodes))
 	x.known[string(key)] = at
-	x.nodes = append(x.nodes, node{by.then, from, int8(by.who), by.does})
+	x.nodes = append(x.nodes, node[S]{by.then, from, int8(by.who), by.does})
 	x.result.States++
 	return at
 }
 
-// note records for live the state with number at.
-func (x *explorer) note(s *state, at int32) {
-	for p := range s.replicas {
-		if r := &s.replicas[p]; r.up && s.holds(p) && !r.before && !r.ahead {
-			x.able = append(x.able, at)
-			break
-		}
-	}
-	for _, id := range s.acked {
-		if id == 0 {
-			return
-		}
-	}
-	x.ends = append(x.ends, at)
-}
-
 // trace returns the steps to a state.
-func (x *explorer) trace(at int) (steps []string) {
+func (x *explorer[S]) trace(at int) (steps []string) {
 	for ; x.nodes[at].from >= 0; at = int(x.nodes[at].from) {
 		steps = append(steps, tell(int(x.nodes[at].who), x.nodes[at].does))
 	}
@@ -109,9 +128,9 @@ func (x *explorer) trace(at int) (steps []string) {
 	return steps
 }
 
-// live finds the first state from which the intents can't all be decided. The state has a live
+// live finds the first state from which not everything can be done. The state has a live
 // replica, but no steps without a fault lead to a state in ends.
-func (x *explorer) live() {
+func (x *explorer[S]) live() {
 	first := make([]int32, len(x.nodes)+1) // first is an index into from, by state
 	for _, b := range x.back {
 		first[b[0]+1]++

@@ -45,6 +45,29 @@ const (
 	// Settled: the caller of the switch gets the answer only once no transaction of a replica that was given
 	// up can be committed.
 	Settled
+
+	// The mechanisms below, and RowHeard, are those of [Changes].
+
+	// Counter: an update changes the counter of its organization, and so conflicts with another update of the
+	// organization.
+	Counter
+	// InPlace: a replica tells its watchers its own change where it comes in its stream, and not at the commit.
+	InPlace
+	// OwnRow: the caller of the switch waits for the time of its own change.
+	OwnRow
+	// Mark: a caller that finds the agent switched off already writes a mark, and waits for its time.
+	Mark
+	// Told: a replica acknowledges the time up to which its watchers were told, and not what it has received.
+	Told
+	// Resume: a stream that broke is opened again at the time up to which the watchers were told.
+	Resume
+	// Everything: if the store has no changes of that time any more, the watchers are told that everything may
+	// have changed.
+	Everything
+	// ByKey: the signed changes are trimmed by their keys, and not all up to the last one of them.
+	ByKey
+	// OwnBeat: only a beat of its own that it has written since proves to a replica that it is fresh.
+	OwnBeat
 )
 
 // World is the size and the rules of a model.

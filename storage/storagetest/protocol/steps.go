@@ -2,12 +2,15 @@ package protocol
 
 import "slices"
 
-// step is a transition from a state to the state then.
-type step struct {
+// step is a transition of the model of a [World].
+type step = stepTo[state]
+
+// stepTo is a transition from a state to the state then.
+type stepTo[S any] struct {
 	who   int // the replica that makes the step; -1 if none
 	does  string
 	fault bool // the step is a fault
-	then  *state
+	then  *S
 	// broken is the invariant that the step breaks, if any.
 	broken string
 }
