@@ -16,14 +16,12 @@ import (
 // unsignedChanges are changes of documents with invented actors.
 type unsignedChanges []storage.Change
 
-func (c *unsignedChanges) Changes(_ context.Context, _ uint64, max int) ([]storage.Change, error) {
+func (c *unsignedChanges) Changes(_ context.Context, _ storage.Change, max int) ([]storage.Change, error) {
 	return (*c)[:min(max, len(*c))], nil
 }
 
-func (c *unsignedChanges) Trim(_ context.Context, upTo uint64) error {
-	for len(*c) > 0 && (*c)[0].Revision <= upTo {
-		*c = (*c)[1:]
-	}
+func (c *unsignedChanges) Trim(_ context.Context, changes []storage.Change) error {
+	*c = (*c)[len(changes):]
 	return nil
 }
 
@@ -101,7 +99,7 @@ func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
 		must(t, err)
 		h.do("POST", "/v1/rules", token, obj{"name": subject[:3], "condition": `{"action_type":"a"}`, "action": `{"decision":"deny"}`}).wantStatus(http.StatusCreated)
 	}
-	changes, err := h.store.Changes(t.Context(), 0, 100)
+	changes, err := h.store.Changes(t.Context(), storage.Change{}, 100)
 	must(t, err)
 	for _, c := range changes {
 		if c.Kind == storage.RuleKind {

@@ -84,7 +84,7 @@ func TestChanges_NameTheirActor(t *testing.T) {
 	h.do("POST", "/v1/agents", key, obj{"name": "x", "externalId": "ci"}).wantStatus(http.StatusCreated)
 	h.do("PATCH", "/v1/agents/ci/status", h.operator(acme), obj{"status": "disabled"}).wantStatus(http.StatusOK)
 	h.do("DELETE", "/v1/tokens/"+keyID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
-	changes, err := h.store.Changes(context.Background(), 0, 100)
+	changes, err := h.store.Changes(context.Background(), storage.Change{}, 100)
 	must(t, err)
 	var got []string
 	for _, c := range changes {

@@ -105,6 +105,11 @@ type Tx interface {
 const MaxAge = 2 * time.Second
 
 // Documents keeps the documents of [Collections].
+//
+// Each organization has its own order. It is the order of the revisions of its updates. Updates of different
+// organizations have no order: a backend may number them apart, and their changes may be heard in any order. A
+// document of a Global collection belongs to the order of its organization, such as a key. So does a plan.
+// Documents that have no organization, such as public keys, belong to the order of the organization "".
 type Documents interface {
 	// View calls f with a reader of one state. The state includes every earlier commit.
 	View(ctx context.Context, f func(Reader) error) error
@@ -112,22 +117,25 @@ type Documents interface {
 	// stored. An error of f must be returned unchanged. Updates of one organization must be
 	// serializable. Update may call f more than once. f must use only its Tx to call the store.
 	// Update returns the revision of the commit, which is greater than every earlier revision of
-	// the store. If f wrote nothing, nothing is committed and the revision is 0.
+	// the organization. If f wrote nothing, nothing is committed and the revision is 0.
 	Update(ctx context.Context, org string, f func(Tx) error) (revision uint64, err error)
 
-	// Watch calls f once for every later [Change], in order. If this handle makes a change, Watch
-	// calls f before the Update returns. If another handle makes the change, Watch calls f when
-	// this handle learns of it. Reads must return the change before f is called. If changes may be
-	// missing, Watch calls f with the kind EverythingChanged instead. If an Update writes a
-	// document more than once, that is one change. An Update that fails or writes nothing makes no
+	// Watch calls f once for every later [Change]. The changes of one organization come in their
+	// order. If this handle makes a change, Watch calls f before the Update returns. If another
+	// handle makes the change, Watch calls f when this handle learns of it. Reads must return the
+	// change before f is called. If changes may be missing, Watch calls f with the kind
+	// EverythingChanged instead. Some of these changes may still come after it. If an Update writes
+	// a document more than once, that is one change. An Update that fails or writes nothing makes no
 	// change. f must not block and must not call the store or stop. When stop returns, no call of f
 	// is running.
 	Watch(f func(Change)) (stop func())
 	// FreshFor returns the age of the last proof that Watch has missed no change. It is 0 if no
 	// other handle can write.
 	FreshFor() time.Duration
-	// Barrier returns nil once every live handle has received every change that was committed
-	// before the call. A handle that is no longer live must never append again.
+	// Barrier returns nil once every live handle has received every change, of any organization,
+	// that an Update of this handle has made before the call. If an Update has found a change of
+	// another handle and wrote nothing, Barrier waits for that change, too. A handle that is no
+	// longer live must never append again.
 	Barrier(ctx context.Context) error
 	// Leads reports whether this handle does the work that only one handle needs to do, such as
 	// retention. For some seconds after a handle is opened or lost, no handle may lead. If clocks
@@ -135,9 +143,11 @@ type Documents interface {
 	// it.
 	Leads() bool
 
-	// Changes returns the first changes after a revision. It returns at least max changes if so
-	// many exist. It never returns only a part of a revision. Trimmed changes are left out.
-	Changes(ctx context.Context, after uint64, max int) ([]Change, error)
-	// Trim removes the changes up to and including a revision from the history of changes.
-	Trim(ctx context.Context, upTo uint64) error
+	// Changes returns changes that were not trimmed. The changes of one organization are in their
+	// order. It returns at least max changes if so many exist. It never returns only a part of a
+	// revision. after is the last change of an earlier call, or the zero Change.
+	Changes(ctx context.Context, after Change, max int) ([]Change, error)
+	// Trim removes the revisions of changes, which Changes has returned, from the history of
+	// changes. All other changes stay, also if they come before these.
+	Trim(ctx context.Context, changes []Change) error
 }

@@ -11,7 +11,7 @@ const EverythingChanged Kind = '*'
 
 // Change says that a document was written or removed.
 type Change struct {
-	Revision uint64 `json:"revision"`
+	Revision uint64 `json:"revision"` // in the order of Org
 	Kind     Kind   `json:"kind"`
 	Org      string `json:"org"`
 	// ID is the id of the document in its organization. A policy version has the id of its policy.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded"
 	"writ.example/writ/storage/ledger"
 )
@@ -27,7 +28,7 @@ func TestChanges_AreSigned(t *testing.T) {
 	p.stop(t)
 	s, err := embedded.Open(data.Store(), embedded.Options{})
 	must(t, err)
-	left, err := s.Changes(t.Context(), 0, 9)
+	left, err := s.Changes(t.Context(), storage.Change{}, 9)
 	if err != nil || len(left) > 0 {
 		t.Errorf("after a stop %d changes are not signed, %v, want none", len(left), err)
 	}

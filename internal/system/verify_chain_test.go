@@ -89,9 +89,11 @@ func openLedger(t *testing.T, data datadir.Dir, now func() time.Time) (s *embedd
 // pastChanges is a list of document changes, which the ledger signs at once.
 type pastChanges []storage.Change
 
-func (c *pastChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) { return *c, nil }
+func (c *pastChanges) Changes(context.Context, storage.Change, int) ([]storage.Change, error) {
+	return *c, nil
+}
 
-func (c *pastChanges) Trim(context.Context, uint64) error {
+func (c *pastChanges) Trim(context.Context, []storage.Change) error {
 	*c = nil
 	return nil
 }

@@ -110,7 +110,7 @@ func BenchmarkTrim(b *testing.B) {
 			return err
 		})
 		must(b, err)
-		must(b, s.Trim(b.Context(), revision))
+		must(b, s.Trim(b.Context(), []storage.Change{{Org: "org", Revision: revision}}))
 	}
 	for range 2_000 {
 		write()

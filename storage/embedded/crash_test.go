@@ -201,6 +201,6 @@ func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	v.Meters = make(map[string]int64)
 	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
 	v.Usage, errs[8] = docs.Usage(ctx, "a", time.Unix(0, 0))
-	v.Changes, errs[9] = s.Changes(ctx, 0, math.MaxInt)
+	v.Changes, errs[9] = s.Changes(ctx, storage.Change{}, math.MaxInt)
 	return v, errors.Join(errs[:]...)
 }

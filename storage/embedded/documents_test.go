@@ -147,11 +147,12 @@ func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	if want := []string{"d"}; !slices.Equal(got, want) {
 		t.Errorf("changes heard after a restart = %q, want %q", got, want)
 	}
-	if late, err := s.Changes(t.Context(), second, 1); err != nil || len(late) != 1 || late[0].ID != "c" {
+	if late, err := s.Changes(t.Context(), storage.Change{Revision: second}, 1); err != nil || len(late) != 1 || late[0].ID != "c" {
 		t.Errorf("Changes after a restart = %+v, %v, want c", late, err)
 	}
-	must(t, s.Trim(t.Context(), third))
-	if left, err := s.Changes(t.Context(), 0, 9); err != nil || len(left) != 1 || left[0].ID != "d" {
+	some, err := s.Changes(t.Context(), storage.Change{}, 3)
+	must(t, errors.Join(err, s.Trim(t.Context(), some)))
+	if left, err := s.Changes(t.Context(), storage.Change{}, 9); err != nil || len(left) != 1 || left[0].ID != "d" {
 		t.Errorf("Changes after Trim = %+v, %v, want d", left, err)
 	}
 }

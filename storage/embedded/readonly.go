@@ -33,7 +33,7 @@ type reads interface {
 	storage.History
 	Chains(ctx context.Context, f func(receipt.Chain) error) error
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
-	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
+	Changes(ctx context.Context, after storage.Change, most int) ([]storage.Change, error)
 	View(ctx context.Context, f func(storage.Reader) error) error
 	Organizations(ctx context.Context, f func(org string) error) error
 	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)

@@ -18,7 +18,7 @@ func changeKey(revision uint64, number int) key {
 	return binary.BigEndian.AppendUint32(k, uint32(number))
 }
 
-// trimmedKey is the key of the revision up to which changes were trimmed.
+// trimmedKey is the key of the revision up to which all changes were trimmed.
 var trimmedKey = key{byte(kindTrimmed)}
 
 // Watch implements storage.Documents.
@@ -40,9 +40,9 @@ func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Cha
 	})
 }
 
-// Changes implements storage.Documents.
-func (s *Store) Changes(ctx context.Context, after uint64, max int) (changes []storage.Change, err error) {
-	err = s.eachChange(ctx, after, func(c storage.Change) bool {
+// Changes implements storage.Documents. All organizations have one order, which is that of the commits.
+func (s *Store) Changes(ctx context.Context, after storage.Change, max int) (changes []storage.Change, err error) {
+	err = s.eachChange(ctx, after.Revision, func(c storage.Change) bool {
 		if n := len(changes); n >= max && changes[n-1].Revision != c.Revision {
 			return false
 		}
@@ -53,25 +53,38 @@ func (s *Store) Changes(ctx context.Context, after uint64, max int) (changes []s
 }
 
 // Trim implements storage.Documents.
-func (s *Store) Trim(ctx context.Context, upTo uint64) error {
+func (s *Store) Trim(ctx context.Context, changes []storage.Change) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	trimmed, err := s.count(trimmedKey)
-	if upTo = min(upTo, s.change); err != nil || upTo <= uint64(trimmed) {
+	if err != nil {
 		return err
+	}
+	upTo, revisions := uint64(0), make(map[uint64]bool)
+	for _, c := range changes {
+		if c.Revision > uint64(trimmed) && c.Revision <= s.change {
+			upTo, revisions[c.Revision] = max(upTo, c.Revision), true
+		}
+	}
+	if len(revisions) == 0 {
+		return nil
 	}
 	if err := errors.Join(ctx.Err(), s.health.writable()); err != nil {
 		return err
 	}
 	b := s.newBatch()
-	b.number(trimmedKey, int64(upTo))
 	// One by one: ranges would make each later read sort all that were deleted since the last flush.
 	err = s.index.Scan(ctx, changeKey(uint64(trimmed)+1, 0), changeKey(upTo+1, 0), func(k, _ []byte) (bool, error) {
-		b.delete(k)
+		if of := binary.BigEndian.Uint64(k[1:]); revisions[of] {
+			b.delete(k)
+		} else {
+			upTo = min(upTo, of-1)
+		}
 		return false, nil
 	})
 	if err != nil {
 		return err
 	}
+	b.number(trimmedKey, int64(upTo))
 	return s.finish(b)
 }

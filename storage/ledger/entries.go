@@ -120,7 +120,7 @@ type Change struct {
 	OrganizationID string `json:"organization_id"`
 	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan, organization or import
 	ID             string `json:"id"`
-	Revision       int64  `json:"revision"` // of the commit of documents that made the change
+	Revision       int64  `json:"revision"` // of the update that made the change, in its organization
 	Digest         string `json:"digest"`   // of the document after the change; empty if it was removed
 	Actor          string `json:"actor,omitzero"`
 }
@@ -145,15 +145,15 @@ func changeOf(c *storage.Change) (Change, error) {
 
 // Changes are the changes of [storage.Documents] that are not in the chain yet.
 type Changes interface {
-	Changes(ctx context.Context, after uint64, max int) ([]storage.Change, error)
-	Trim(ctx context.Context, upTo uint64) error
+	Changes(ctx context.Context, after storage.Change, max int) ([]storage.Change, error)
+	Trim(ctx context.Context, changes []storage.Change) error
 }
 
 // SignChanges puts all changes of src into the chain and trims src. A change that was
 // signed before but not trimmed is not signed again.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
-		changes, err := src.Changes(ctx, 0, maxCommit)
+		changes, err := src.Changes(ctx, storage.Change{}, maxCommit)
 		if err != nil {
 			return fmt.Errorf("reading changes: %w", err)
 		}
@@ -177,7 +177,7 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 				return fmt.Errorf("change %s of organization %q was signed as another", e.Key, e.OrganizationID)
 			}
 		}
-		if err := src.Trim(ctx, changes[len(changes)-1].Revision); err != nil {
+		if err := src.Trim(ctx, changes); err != nil {
 			return fmt.Errorf("trimming changes: %w", err)
 		}
 	}

@@ -144,21 +144,19 @@ type source struct {
 	fail    error
 }
 
-func (s *source) Changes(_ context.Context, after uint64, max int) ([]storage.Change, error) {
-	if after > 0 {
-		return nil, errors.New("changes after another revision than 0")
+func (s *source) Changes(_ context.Context, after storage.Change, max int) ([]storage.Change, error) {
+	if after != (storage.Change{}) {
+		return nil, errors.New("changes after another one")
 	}
 	return s.changes[:min(max, len(s.changes))], nil
 }
 
-func (s *source) Trim(_ context.Context, upTo uint64) error {
+func (s *source) Trim(_ context.Context, changes []storage.Change) error {
 	if err := s.fail; err != nil {
 		s.fail = nil
 		return err
 	}
-	for len(s.changes) > 0 && s.changes[0].Revision <= upTo {
-		s.changes = s.changes[1:]
-	}
+	s.changes = s.changes[len(changes):]
 	return nil
 }
 

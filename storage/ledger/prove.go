@@ -34,7 +34,7 @@ type History interface {
 	// Prove does not call the methods below if the history is partial.
 
 	View(ctx context.Context, f func(storage.Reader) error) error
-	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
+	Changes(ctx context.Context, after storage.Change, most int) ([]storage.Change, error)
 	// CheckIndex compares the store's indexes with its rows, entries and documents. It calls
 	// read.Document for each document and read.Meter for each meter.
 	CheckIndex(ctx context.Context, read storage.IndexCheck) error

@@ -63,22 +63,30 @@ func (d *documents) changed(c Change) {
 
 // addUnsigned adds the changes that are not signed yet.
 func (d *documents) addUnsigned(ctx context.Context, h History) error {
-	for after := uint64(0); ; {
+	type place struct {
+		revision uint64
+		call     int
+	}
+	last := make(map[string]place) // by organization
+	after := storage.Change{}
+	for call := 0; ; call++ {
 		changes, err := h.Changes(ctx, after, 1000)
 		if len(changes) == 0 || err != nil {
 			return err
 		}
 		for _, c := range changes {
-			if c.Revision <= after {
+			before, is := last[c.Org], place{c.Revision, call}
+			if c.Revision < before.revision || c.Revision == before.revision && call > before.call {
 				return brokenOrg(c.Org, fmt.Errorf("the change of revision %d is not in its place", c.Revision))
 			}
+			last[c.Org] = is
 			d.waiting++
 			if d.newest, err = changeOf(&c); err != nil {
 				return err
 			}
 			d.changed(d.newest)
 		}
-		after = changes[len(changes)-1].Revision
+		after = changes[len(changes)-1]
 	}
 }
 

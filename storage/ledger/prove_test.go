@@ -47,7 +47,9 @@ func (headsOnly) EachRow(context.Context, string, string, string, func(*storage.
 
 func (headsOnly) View(context.Context, func(storage.Reader) error) error { return nil }
 
-func (headsOnly) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
+func (headsOnly) Changes(context.Context, storage.Change, int) ([]storage.Change, error) {
+	return nil, nil
+}
 
 func (headsOnly) CheckIndex(context.Context, storage.IndexCheck) error { return nil }
 

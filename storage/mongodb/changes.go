@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ.example/writ/storage"
@@ -39,9 +40,9 @@ func (s *database) eachChange(ctx context.Context, after, upTo uint64, f func(ch
 }
 
 // Changes implements storage.Documents.
-func (s *database) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
+func (s *database) Changes(ctx context.Context, after storage.Change, most int) (changes []storage.Change, err error) {
 	err = s.scan(ctx, "", "reading changes", func(ctx context.Context) error {
-		return s.eachChange(ctx, after, math.MaxUint64, func(row changeRow) bool {
+		return s.eachChange(ctx, after.Revision, math.MaxUint64, func(row changeRow) bool {
 			changes = append(changes, row.changes()...)
 			return len(changes) < most
 		})
@@ -49,10 +50,18 @@ func (s *database) Changes(ctx context.Context, after uint64, most int) (changes
 	return changes, err
 }
 
-// Trim implements storage.Documents.
-func (s *Store) Trim(ctx context.Context, upTo uint64) error {
+// Trim implements storage.Documents. It also removes the earlier rows without changes.
+func (s *Store) Trim(ctx context.Context, changes []storage.Change) error {
+	var last int64
+	revisions := make([]int64, len(changes))
+	for i, c := range changes {
+		revisions[i] = number(c.Revision)
+		last = max(last, revisions[i])
+	}
 	return s.do(ctx, "", "trimming changes", func(ctx context.Context) error {
-		_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("_id", doc("$lte", number(upTo))))
+		_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("$or", bson.A{
+			anyOf("_id", revisions), doc("_id", doc("$lt", last), "c", bson.A{}),
+		}))
 		return err
 	})
 }

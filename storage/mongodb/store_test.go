@@ -171,7 +171,8 @@ func (c *cluster) Cut(h storagetest.Replica) {
 // Mend ends a Cut. It first trims the changes that the handle has missed. Without the trim the
 // handle would read the changes later and miss nothing.
 func (c *cluster) Mend(h storagetest.Replica) {
-	must(h.(*recorded).t, h.Trim(context.Background(), math.MaxUint64))
+	changes, err := h.Changes(context.Background(), storage.Change{}, math.MaxInt)
+	must(h.(*recorded).t, errors.Join(err, h.Trim(context.Background(), changes)))
 	c.cuts[h]("off")
 }
 

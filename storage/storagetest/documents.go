@@ -168,14 +168,14 @@ var documentTests = []docTest{
 		d.WantErr("Update under a context that has ended", err, context.Canceled)
 		d.wantIDs(rulesOf("org"), "a", "b")
 	}},
-	{"every commit has a greater revision, which is that of what it wrote", func(d *docs) {
-		var last uint64
+	{"every commit of an organization has a greater revision, which is that of what it wrote", func(d *docs) {
+		last := make(map[string]uint64)
 		for _, org := range []string{"a", "b", "a"} {
 			revision := d.update(org, put(org, "r"))
-			if revision <= last {
-				d.Errorf("Update = revision %d after %d, want a greater one", revision, last)
+			if revision <= last[org] {
+				d.Errorf("Update = revision %d after %d, want a greater one", revision, last[org])
 			}
-			last = revision
+			last[org] = revision
 			d.view(func(r storage.Reader) error {
 				doc, err := r.Get(storage.RuleKind, org, "r")
 				if doc.Revision != revision || doc.Org != org || doc.ID != "r" || doc.Kind != storage.RuleKind {

@@ -19,15 +19,13 @@ import (
 type Memory struct {
 	writes sync.Mutex // held until all watchers have the write
 	mended sync.Cond  // its lock is writes; Mend broadcasts
-	// writes guards the fields from handles to revision. A change of revision or docs also needs
-	// mu.
-	handles []*Handle
-	changes []storage.Change
-	trimmed uint64
+	// writes guards the fields from handles to docs. A change of docs also needs mu.
+	handles   []*Handle
+	changes   []storage.Change  // in the order of organizations and revisions
+	revisions map[string]uint64 // the last revision of each organization
 
-	mu       sync.Mutex
-	docs     map[place]storage.Document
-	revision uint64
+	mu   sync.Mutex
+	docs map[place]storage.Document
 
 	log     *MemoryLog
 	quotas  memoryQuotas
@@ -50,7 +48,7 @@ func placeOf(kind storage.Kind, org, id string) place {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{docs: make(map[place]storage.Document), log: NewMemoryLog()}
+	m := &Memory{docs: make(map[place]storage.Document), revisions: make(map[string]uint64), log: NewMemoryLog()}
 	m.quotas.scarce = make(map[memoryMeter]time.Time)
 	m.quotas.meters, m.quotas.held = make(map[memoryMeter]int64), make(map[memoryMeter]map[*Handle]int64)
 	m.mended.L = &m.writes
@@ -92,7 +90,7 @@ func (h *Handle) Mend() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
 	h.cut = false
-	h.watchers.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
+	h.watchers.Tell(storage.Change{Kind: storage.EverythingChanged})
 	h.m.mended.Broadcast()
 }
 
@@ -135,34 +133,33 @@ func (h *Handle) Barrier(ctx context.Context) error {
 // Watch implements storage.Documents.
 func (h *Handle) Watch(f func(storage.Change)) (stop func()) { return h.watchers.Add(f) }
 
-// after returns the changes whose revisions are greater than revision.
-func (m *Memory) after(revision uint64) []storage.Change {
-	i := slices.IndexFunc(m.changes, func(c storage.Change) bool { return c.Revision > revision })
-	if i < 0 {
-		return nil
-	}
-	return m.changes[i:]
-}
-
 // Changes implements storage.Documents.
-func (h *Handle) Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error) {
+func (h *Handle) Changes(ctx context.Context, after storage.Change, most int) ([]storage.Change, error) {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
-	all := h.m.after(after)
+	all := h.m.changes
+	for len(all) > 0 && compareChanges(all[0], after) <= 0 {
+		all = all[1:]
+	}
 	n := min(most, len(all))
-	for n > 0 && n < len(all) && all[n].Revision == all[n-1].Revision {
+	for n > 0 && n < len(all) && compareChanges(all[n], all[n-1]) == 0 {
 		n++
 	}
 	return slices.Clone(all[:n]), ctx.Err()
 }
 
+// compareChanges compares the organizations and the revisions of changes.
+func compareChanges(a, b storage.Change) int {
+	return cmp.Or(strings.Compare(a.Org, b.Org), cmp.Compare(a.Revision, b.Revision))
+}
+
 // Trim implements storage.Documents.
-func (h *Handle) Trim(ctx context.Context, upTo uint64) error {
+func (h *Handle) Trim(ctx context.Context, changes []storage.Change) error {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
-	if upTo = min(upTo, h.m.revision); upTo > h.m.trimmed {
-		h.m.trimmed, h.m.changes = upTo, slices.Clone(h.m.after(upTo))
-	}
+	h.m.changes = slices.DeleteFunc(h.m.changes, func(c storage.Change) bool {
+		return slices.ContainsFunc(changes, func(of storage.Change) bool { return compareChanges(c, of) == 0 })
+	})
 	return ctx.Err()
 }
 
@@ -185,14 +182,16 @@ func (h *Handle) Update(ctx context.Context, org string, f func(storage.Tx) erro
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	tx := &memoryTx{ctx: ctx, docs: maps.Clone(m.docs), edits: storage.Edits{Org: org, Revision: m.revision + 1}}
+	tx := &memoryTx{ctx: ctx, docs: maps.Clone(m.docs), edits: storage.Edits{Org: org, Revision: m.revisions[org] + 1}}
 	if err := f(tx); err != nil || !tx.wrote {
 		return 0, err
 	}
 	m.mu.Lock()
-	m.docs, m.revision = tx.docs, tx.edits.Revision
+	m.docs = tx.docs
 	m.mu.Unlock()
+	m.revisions[org] = tx.edits.Revision
 	m.changes = append(m.changes, tx.edits.Changes...)
+	slices.SortStableFunc(m.changes, compareChanges)
 	for _, c := range tx.edits.Changes {
 		for _, other := range m.handles {
 			if other == h || !other.cut {

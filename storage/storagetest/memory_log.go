@@ -303,7 +303,9 @@ func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) erro
 }
 
 // Changes returns no changes.
-func (m *MemoryLog) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
+func (m *MemoryLog) Changes(context.Context, storage.Change, int) ([]storage.Change, error) {
+	return nil, nil
+}
 
 // CheckIndex counts the decisions and calls read.Meter with the counts. There is no index to check.
 func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error {

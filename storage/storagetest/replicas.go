@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,14 +128,45 @@ var replicaTests = []replicaTest{
 		r.b.wantChanges("what b heard, once", b.next(r.b, 1), changeOf(revision, "t"))
 		r.a.wantChanges("what a heard, once", a.next(r.a, 1), changeOf(revision, "t"))
 	}},
-	{"a revision is greater than every earlier one, whoever made it", func(r *replicas) {
-		var last uint64
-		for i := range 6 {
-			revision := []*docs{r.a, r.b}[i%2].update("org", put("org", "r"))
-			if revision <= last {
-				r.a.Errorf("revision %d after %d", revision, last)
+	{"a revision is greater than every earlier one of its organization, whoever made it", func(r *replicas) {
+		last := make(map[string]uint64)
+		for i := range 12 {
+			org := []string{"org", "other", ""}[i%3]
+			revision := []*docs{r.a, r.b}[i%2].update(org, put(org, "r"))
+			if revision <= last[org] {
+				r.a.Errorf("revision %d of %q after %d", revision, org, last[org])
 			}
-			last = revision
+			last[org] = revision
+		}
+	}},
+	{"a handle hears all changes of an organization in their order, whoever writes beside", func(r *replicas) {
+		heard := []*Heard{r.a.watch(), r.b.watch()}
+		var mu sync.Mutex
+		made := make(map[string][]uint64)
+		Race(func(racer int) {
+			d := []*docs{r.a, r.b}[racer%2]
+			for i := range 4 {
+				org := []string{"org", "other", "third"}[(racer+i)%3]
+				revision, err := d.Update(d.Context(), org, put(org, "r"))
+				if err != nil {
+					d.Errorf("Update = %v", err)
+					return
+				}
+				mu.Lock()
+				made[org] = append(made[org], revision)
+				mu.Unlock()
+			}
+		})
+		for i, d := range []*docs{r.a, r.b} {
+			got := make(map[string][]uint64)
+			for _, c := range heard[i].next(d, 4*Racers) {
+				got[c.Org] = append(got[c.Org], c.Revision)
+			}
+			for org, revisions := range made {
+				if slices.Sort(revisions); !slices.Equal(got[org], revisions) {
+					d.Errorf("handle %d has heard of the revisions %v of %s, want %v", i, got[org], org, revisions)
+				}
+			}
 		}
 	}},
 	{"after a gap there is EverythingChanged, and what follows is told", func(r *replicas) {
@@ -164,6 +196,26 @@ var replicaTests = []replicaTest{
 		b := r.b.watch()
 		r.Cut(r.other)
 		r.a.update("org", put("org", "r"))
+		short, cancel := context.WithTimeout(r.a.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := r.a.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {
+			r.a.Errorf("Barrier while another has not heard = %v, want %v", err, context.DeadlineExceeded)
+		}
+		r.Mend(r.other)
+		r.a.WantErr("Barrier", r.a.Barrier(r.a.Context()), nil)
+		if len(b.Take()) == 0 {
+			r.a.Error("Barrier returned, and the other handle has heard nothing")
+		}
+	}},
+	{"Barrier waits for a change that an Update has found, so that it wrote nothing", func(r *replicas) {
+		third := &docs{Checks: Checks{r.a.T}, Documents: r.OpenHandle(r.a.T)}
+		b := r.b.watch()
+		r.Cut(r.other)
+		third.update("org", put("org", "r"))
+		r.a.update("org", func(tx storage.Tx) error {
+			_, err := tx.Get(storage.RuleKind, "org", "r")
+			return err
+		})
 		short, cancel := context.WithTimeout(r.a.Context(), 20*time.Millisecond)
 		defer cancel()
 		if err := r.a.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {

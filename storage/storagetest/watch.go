@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"cmp"
-	"math"
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
@@ -12,6 +11,7 @@ import (
 // call.
 func (d *docs) watch() *Heard {
 	d.Helper()
+	d.update("org", func(storage.Tx) error { return nil }) // finds all earlier changes
 	d.WantErr("Barrier", d.Barrier(d.Context()), nil)
 	var h Heard
 	d.Cleanup(d.Watch(h.Add))
@@ -20,6 +20,22 @@ func (d *docs) watch() *Heard {
 
 func changeOf(revision uint64, id string) storage.Change {
 	return storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: id, Digest: digestOf(id)}
+}
+
+// changes returns all changes by their organization. It reads them in parts of at least max changes.
+func (d *docs) changes(max int) map[string][]storage.Change {
+	d.Helper()
+	all := make(map[string][]storage.Change)
+	for after := (storage.Change{}); ; {
+		part, err := d.Changes(d.Context(), after, max)
+		if d.WantErr("Changes", err, nil); len(part) == 0 {
+			return all
+		}
+		for _, c := range part {
+			all[c.Org] = append(all[c.Org], c)
+		}
+		after = part[len(part)-1]
+	}
 }
 
 var watchTests = []docTest{
@@ -54,31 +70,63 @@ var watchTests = []docTest{
 			storage.Change{Kind: storage.AgentKind, Org: "org", ID: "a", Alias: "x", Actor: "key:k"},
 			storage.Change{Kind: storage.PolicyKind, Org: "org", ID: "p", Actor: "key:k"})
 	}},
-	{"Changes returns whole revisions, and Trim forgets them", func(d *docs) {
+	{"Changes returns whole revisions, in the order of each organization", func(d *docs) {
+		first := d.update("org", put("org", "a", "b"))
+		other := d.update("other", put("other", "x"))
+		second := d.update("org", put("org", "c"))
+		d.update("org", countRule)
+		for max, want := range map[int]int{1: 1, 2: 2, 3: 3, 9: 4} {
+			got, err := d.Changes(d.Context(), storage.Change{}, max)
+			if d.WantErr("Changes", err, nil); len(got) < want || max == 9 && len(got) != 4 {
+				d.Errorf("Changes of at least %d = %d changes, want %d", max, len(got), want)
+			}
+		}
+		for _, max := range []int{1, 2, 9} {
+			all := d.changes(max)
+			d.wantChanges("Changes", all["org"], changeOf(first, "a"), changeOf(first, "b"), changeOf(second, "c"))
+			if got := all["other"]; len(got) != 1 || got[0].Revision != other || got[0].ID != "x" {
+				d.Errorf("changes of the other organization = %+v, want that of x", got)
+			}
+		}
+	}},
+	{"Trim removes the revisions that it is given, and no others", func(d *docs) {
 		first := d.update("org", put("org", "a", "b"))
 		second := d.update("org", put("org", "c"))
-		want := []storage.Change{changeOf(first, "a"), changeOf(first, "b"), changeOf(second, "c")}
-		list := func(after uint64, max int, want ...storage.Change) {
-			d.Helper()
-			got, err := d.Changes(d.Context(), after, max)
-			d.WantErr("Changes", err, nil)
-			d.wantChanges("Changes", got, want...)
-		}
-		list(0, 1, want[:2]...)
-		list(0, 2, want[:2]...)
-		list(0, 3, want...)
-		list(0, 9, want...)
-		list(first, 1, want[2:]...)
-		list(second, 1)
-		list(math.MaxUint64, 1)
 		for range 2 {
-			d.WantErr("Trim", d.Trim(d.Context(), first), nil)
-			list(0, 9, want[2:]...)
+			d.WantErr("Trim", d.Trim(d.Context(), []storage.Change{changeOf(second, "c")}), nil)
+			d.wantChanges("changes that were not trimmed", d.changes(9)["org"], changeOf(first, "a"), changeOf(first, "b"))
 		}
-		d.WantErr("Trim of what is to come", d.Trim(d.Context(), math.MaxUint64), nil)
-		list(0, 9)
 		third := d.update("org", put("org", "d"))
-		list(0, 9, changeOf(third, "d"))
+		given, err := d.Changes(d.Context(), storage.Change{}, 9)
+		d.WantErr("Changes", err, nil)
+		d.update("before", put("before", "late")) // an organization that comes before the other
+		fourth := d.update("org", put("org", "late"))
+		d.WantErr("Trim", d.Trim(d.Context(), given), nil)
+		all := d.changes(1)
+		d.wantChanges("changes after what was trimmed", all["org"], changeOf(fourth, "late"))
+		if len(all["before"]) != 1 {
+			d.Errorf("changes of another organization that came late = %+v, want one", all["before"])
+		}
+		if third >= fourth {
+			d.Errorf("revision %d after %d", fourth, third)
+		}
+		d.WantErr("Trim of nothing", d.Trim(d.Context(), nil), nil)
+	}},
+	{"documents without an organization have an order of their own", func(d *docs) {
+		last := uint64(0)
+		for _, id := range []string{"a", "b", "a"} {
+			d.update("org", put("org", id))
+			revision := d.update("", func(tx storage.Tx) error {
+				return storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: id})
+			})
+			if revision <= last {
+				d.Errorf("revision %d after %d", revision, last)
+			}
+			last = revision
+		}
+		if got := d.changes(9)[""]; len(got) > 0 {
+			d.Errorf("changes of quiet documents = %+v, want none", got)
+		}
 	}},
 	{"every watcher is called until its own stop", func(d *docs) {
 		var first, second Heard

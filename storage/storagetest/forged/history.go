@@ -57,12 +57,11 @@ func (h *History) Scan(q storage.Query, f func([]byte, storage.Document) (bool, 
 }
 
 // Changes returns the changes that are not signed yet.
-func (h *History) Changes(_ context.Context, after uint64, _ int) ([]storage.Change, error) {
-	i := slices.IndexFunc(h.Waiting, func(c storage.Change) bool { return c.Revision > after })
-	if i < 0 {
+func (h *History) Changes(_ context.Context, after storage.Change, _ int) ([]storage.Change, error) {
+	if after != (storage.Change{}) {
 		return nil, nil
 	}
-	return h.Waiting[i:], nil
+	return h.Waiting, nil
 }
 
 // CheckIndex passes the documents and the meters to read.
@@ -260,7 +259,7 @@ func OneChain(t testing.TB) *History {
 	}
 	history := &History{MemoryLog: log}
 	var err error
-	history.Waiting, err = h.Changes(a.ctx, 0, 100)
+	history.Waiting, err = h.Changes(a.ctx, storage.Change{}, 100)
 	must(a.t, err)
 	must(a.t, h.View(a.ctx, func(r storage.Reader) error {
 		for _, c := range storage.Collections() {
