@@ -21,6 +21,7 @@ import (
 type Intent struct {
 	Weight float64
 	Want   string // the decision that it must get; empty: any
+	Name   string // its place in the file
 	*engine.Intent
 }
 
@@ -56,6 +57,7 @@ func ReadIntents(text []byte, policyID string) (all []Intent, err error) {
 		if lineErr != nil {
 			err = errors.Join(err, fmt.Errorf("line %d: %w", i+1, lineErr))
 		}
+		in.Name = fmt.Sprintf("line %d", i+1)
 		all = append(all, in)
 	}
 	switch {
@@ -89,7 +91,7 @@ func readIntent(text []byte, policyID string) (Intent, error) {
 	if err == nil {
 		err = check()
 	}
-	return Intent{line.Weight, line.Want, in}, mistakes(err)
+	return Intent{Weight: line.Weight, Want: line.Want, Intent: in}, mistakes(err)
 }
 
 // mistakes returns err without its first word where it lists fields.

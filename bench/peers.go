@@ -34,14 +34,16 @@ type Peers struct {
 // do that work or is not available on this machine.
 func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) (*Subject, error) {
 	switch {
+	case name == "floor" && (w.Stream > 0 || w.Approvals):
+		return nil, fmt.Errorf("%w: the floor answers requests, one or a batch", ErrUnavailable)
 	case name == "floor":
 		return startFloor(ctx, p.Binary, p.Processors, beside)
 	case strings.ContainsRune(name, filepath.Separator):
 		return Program{Name: filepath.Base(name), Binary: name, Processors: p.Processors}.Start(ctx, w)
 	case name != "opa" && name != "cerbos":
 		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
-	case w.Rules+w.Rego+w.Batch > 0 || w.Documents != "" || w.Organizations*w.Policies > 1:
-		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules and batches",
+	case w.Rules+w.Rego+w.Batch+w.Stream > 0 || w.Approvals || w.Documents != "" || w.Organizations*w.Policies > 1:
+		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules, and by single requests",
 			ErrUnavailable, name)
 	case name == "opa":
 		return p.opa(ctx)

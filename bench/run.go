@@ -176,7 +176,10 @@ func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (
 	}
 	o.Duration = b.Duration
 	if offered > 0 {
-		o.Conns, o.Rate, o.Patience = b.OpenConns, offered, b.Patience
+		o.Rate, o.Patience = offered, b.Patience
+		if s.target.Window == 0 { // a stream carries many intents at once
+			o.Conns = b.OpenConns
+		}
 	}
 	r, err := measureAfresh(ctx, s, o, b.Subjects)
 	if err == nil {

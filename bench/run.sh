@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|cold|queued|growth|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|tls|guard]
+# bench/run.sh [all|go|http|batch|intents|history|crowd|cold|queued|growth|scale|overload|hostile|replicas|streams|sessions|counts|backup|console|sinks|envoy|tls|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -34,7 +34,11 @@ if [[ $what == go || $what == all ]]; then
 fi
 case $what in
 http | all) measure http --peer floor --peer opa --peer cerbos ;;
-batch) measure batch --batch "${BATCH:-64}" --load closed --peer floor ;;
+batch) measure batch --send "batch=${BATCH:-64}" --load closed --peer floor ;;
+intents) # a stream of intents beside batches of the same size
+  measure intents --send "stream=${WINDOW:-64}" --conns "${CONNS:-1}" --rules 20 --max-other "${MAX_OTHER:-0.1}" \
+    --vary "batch=${BATCH:-64}"
+  ;;
 history) measure history --vary "history=${ROWS:-2000000}" ;;
 crowd) measure crowd --vary orgs=1000 ;;
 cold) measure cold --load closed --policies 100 --vary orgs=1000 ;; # 100,000 policies, beside 100

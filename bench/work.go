@@ -30,6 +30,10 @@ type Work struct {
 	Rego          int    `json:"rego"`     // the rules of each organization that have a condition in Rego
 	History       int    `json:"history"`  // the decisions that are stored before the measurement
 	Batch         int    `json:"batch"`    // the intents of a request to the batch endpoint; 0: the evaluate endpoint
+	// Stream is how many intents a stream has on their way; 0: requests. Approvals has each intent held, approved and
+	// sent again.
+	Stream    int  `json:"stream,omitzero"`
+	Approvals bool `json:"approvals,omitzero"`
 	// Deny adds a rule to each organization that denies every intent.
 	Deny bool `json:"deny,omitzero"`
 
@@ -52,12 +56,15 @@ func (w Work) Digest() (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), err
 }
 
-// With returns w with one of its numbers changed. change has the name of the flag, such as
-// "orgs=1000".
+// With returns w with a change. change is the name of a number with its value, such as "orgs=1000", or a way to
+// send intents: see [Work.Sending].
 func (w Work) With(change string) (Work, error) {
+	switch name, _, _ := strings.Cut(change, "="); name {
+	case "single", "batch", "stream", "approvals":
+		return w.Sending(change)
+	}
 	numbers := map[string]*int{
 		"orgs": &w.Organizations, "policies": &w.Policies, "rules": &w.Rules, "rego": &w.Rego, "history": &w.History,
-		"batch": &w.Batch,
 	}
 	name, text, _ := strings.Cut(change, "=")
 	n, err := strconv.Atoi(text)
@@ -68,9 +75,42 @@ func (w Work) With(change string) (Work, error) {
 		*number = n
 		return w, nil
 	}
-	return w, fmt.Errorf(
-		"%q: want orgs, policies, rules, rego, history or batch, and a number, such as orgs=1000", change,
-	)
+	return w, fmt.Errorf("%q: want orgs, policies, rules, rego or history, and a number, such as orgs=1000; or "+
+		"single, batch=N, stream=N or approvals", change)
+}
+
+// Sending returns w with another way to send intents: "single" is one a request, "batch=64" so many a request,
+// "stream=64" so many on their way on each stream, "approvals" one that is held, approved and sent again.
+func (w Work) Sending(way string) (Work, error) {
+	w.Batch, w.Stream, w.Approvals = 0, 0, way == "approvals"
+	if way == "single" || w.Approvals {
+		return w, nil
+	}
+	name, text, _ := strings.Cut(way, "=")
+	n, err := strconv.Atoi(text)
+	switch {
+	case name == "batch" && err == nil && n > 0 && n <= 100:
+		w.Batch = n
+	case name == "stream" && err == nil && n > 0 && n <= 1024:
+		w.Stream = n
+	default:
+		return w, fmt.Errorf("%q: want single, batch=N with 1 to 100 intents, stream=N with 1 to 1024, or approvals",
+			way)
+	}
+	return w, nil
+}
+
+// Sends describes the requests.
+func (w Work) Sends() string {
+	switch {
+	case w.Batch > 0:
+		return fmt.Sprintf("batches of %d intents", w.Batch)
+	case w.Stream > 0:
+		return fmt.Sprintf("streams with %d intents on their way", w.Stream)
+	case w.Approvals:
+		return "intents that are held, approved and sent again"
+	}
+	return "one intent a request"
 }
 
 // rulesSeed is the seed of the rules. It makes the rules of every run the same.
@@ -130,8 +170,11 @@ func (w Work) intents() []Intent {
 		return w.Mix
 	}
 	in := Intent{Weight: 1, Want: engine.Allow.String(), Intent: corpus.AllowedIntent()}
-	if w.Deny {
+	switch {
+	case w.Deny:
 		in.Want = engine.Deny.String()
+	case w.Approvals:
+		in.Want = engine.ApprovalRequired.String()
 	}
 	in.IntentID, in.PolicyID = load.IntentID, load.PolicyID
 	if w.Policy != nil {
@@ -145,7 +188,12 @@ func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
 	u := *base
 	u.Path = "/v1/policy/evaluate"
 	t := &load.Target{URL: &u, Callers: callers, Intents: max(1, w.Batch), Decides: true, Counts: len(w.Mix) > 0}
-	if w.Batch > 0 {
+	t.Approves = w.Approvals && w.Batch == 0
+	switch {
+	case w.Stream > 0:
+		u.Path += "/stream"
+		t.Window = w.Stream
+	case w.Batch > 0:
 		u.Path += "/batch"
 		t.Before, t.After = `{"mode":"each","intents":[`, "]}"
 	}
@@ -158,7 +206,7 @@ func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Messages = append(t.Messages, load.Message{Body: text, Weight: in.Weight, Want: in.Want})
+		t.Messages = append(t.Messages, load.Message{Body: text, Weight: in.Weight, Want: in.Want, Name: in.Name})
 	}
 	return t, nil
 }
@@ -169,7 +217,7 @@ func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) er
 		return nil
 	}
 	requests := (w.History + historyBatch - 1) / historyBatch
-	w.Batch = historyBatch
+	w.Batch, w.Stream = historyBatch, 0
 	t, err := w.ask(base, callers)
 	if err != nil {
 		return err
@@ -197,14 +245,23 @@ func (w Work) register(ctx context.Context, c workspace.Client, i int) ([]load.C
 		scopes = append(scopes, "facts:assert")
 	}
 	key, err := mint(ctx, c, scopes...)
+	if err != nil {
+		return nil, err
+	}
+	approver := ""
+	if w.Approvals {
+		if approver, err = mint(ctx, c, "approvals:decide"); err != nil {
+			return nil, err
+		}
+	}
 	if len(ids) == 0 { // the intents name the policies of the server
-		return []load.Caller{{Key: key}}, err
+		return []load.Caller{{Key: key, Approver: approver}}, nil
 	}
 	callers := make([]load.Caller, len(ids))
 	for n, id := range ids {
-		callers[n] = load.Caller{Key: key, PolicyID: id}
+		callers[n] = load.Caller{Key: key, PolicyID: id, Approver: approver}
 	}
-	return callers, err
+	return callers, nil
 }
 
 // policies returns the policies of the i-th organization.
@@ -223,7 +280,8 @@ func (w Work) policies(i int) (all []*engine.ActionPolicy) {
 }
 
 func (w Work) addRules(ctx context.Context, c workspace.Client) error {
-	if w.Rules+w.Rego+len(w.Own) == 0 && !w.Deny {
+	holds := w.Approvals && w.Mix == nil
+	if w.Rules+w.Rego+len(w.Own) == 0 && !w.Deny && !holds {
 		return nil
 	}
 	var have []engine.Rule
@@ -250,6 +308,13 @@ func (w Work) addRules(ctx context.Context, c workspace.Client) error {
 	}
 	if w.Deny {
 		body := map[string]any{"name": "Deny", "condition": "{}", "action": `{"decision":"deny","reason":"frozen"}`}
+		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return err
+		}
+	}
+	if holds {
+		body := map[string]any{"name": "Hold", "condition": "{}",
+			"action": `{"decision":"approval_required","reason":"a person has to look at this"}`}
 		if err := c.Do(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
 			return err
 		}

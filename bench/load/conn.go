@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,10 +18,11 @@ import (
 // conn is a connection that carries one request at a time.
 type conn struct {
 	composer
-	head     *form    // the header of a request, up to its length
-	key      []byte   // the API key, as a part of head
-	request  []byte   // the last request
-	wants    []string // the decisions that its intents must get
+	head     *form  // the header of a request, up to its length
+	key      []byte // the API key, as a part of head
+	request  []byte // the last request
+	begins   int    // where its body begins
+	wants    []want // the decisions that its intents must get
 	net      net.Conn
 	read     *bufio.Reader
 	body     []byte // the body of the last answer
@@ -45,7 +47,7 @@ func dial(ctx context.Context, t *Target, sent *atomic.Int64) (*conn, error) {
 	if len(c.forms) > 0 {
 		b.WriteString("Content-Type: application/json\r\nContent-Length: ")
 	}
-	c.head = newForm(b.Bytes(), "")
+	c.head = newForm(b.Bytes(), want{})
 	c.key = c.head.text[at : at+size]
 	return c, c.connect(ctx)
 }
@@ -81,13 +83,50 @@ func (c *conn) ask() (answer, error) {
 		copy(c.key, caller.Key)
 	}
 	c.compose(caller)
+	a, err := c.exchange(c.request)
+	if err == nil && a.status == http.StatusOK {
+		err = c.target.check(&a.got, c.body, c.wants)
+	}
+	if err != nil || a.status != http.StatusOK || !c.target.Approves || a.got.mismatched > 0 {
+		return a, err
+	}
+	return c.approve(caller)
+}
+
+// exchange sends a request and reads the answer.
+func (c *conn) exchange(request []byte) (answer, error) {
 	if !c.deadline.IsZero() {
 		_ = c.net.SetDeadline(c.deadline) // the connection is open, so this does not fail
 	}
-	if _, err := c.net.Write(c.request); err != nil {
+	if _, err := c.net.Write(request); err != nil {
 		return answer{}, err
 	}
 	return c.response()
+}
+
+// decisionID matches the member of a result.
+var decisionID = regexp.MustCompile(`,"decision_id":"([0-9a-f-]{36})"`)
+
+// approve approves the intent that the last answer holds, and sends it again.
+func (c *conn) approve(by *Caller) (answer, error) {
+	id := decisionID.FindSubmatch(c.body)
+	if id == nil {
+		return answer{}, fmt.Errorf("an answer without a decision_id: %.300s", c.body)
+	}
+	const verdict = `{"status":"approved"}`
+	request := fmt.Appendf(nil, "PATCH /v1/approvals/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id[1], c.target.URL.Host, by.Approver,
+		len(verdict), verdict)
+	again := fmt.Appendf(nil, `{"approval_id":"%s",%s`, id[1], c.request[c.begins+1:])
+	a, err := c.exchange(request)
+	if err != nil || a.status != http.StatusOK {
+		return a, err
+	}
+	request = fmt.Appendf(append(request[:0], c.head.text...), "%d\r\n\r\n%s", len(again), again)
+	if a, err = c.exchange(request); err == nil && a.status == http.StatusOK {
+		err = c.target.check(&a.got, c.body, []want{{decision: "allow", name: "an approved intent"}})
+	}
+	return a, err
 }
 
 // compose writes the next request.
@@ -100,7 +139,9 @@ func (c *conn) compose(by *Caller) {
 	}
 	c.body, c.wants = c.composer.body(c.body[:0], c.wants, by)
 	c.request = strconv.AppendInt(c.request, int64(len(c.body)), 10)
-	c.request = append(append(c.request, "\r\n\r\n"...), c.body...)
+	c.request = append(c.request, "\r\n\r\n"...)
+	c.begins = len(c.request)
+	c.request = append(c.request, c.body...)
 }
 
 // answer is the answer to a request.
@@ -112,7 +153,7 @@ type answer struct {
 	got        tally
 }
 
-// response reads a response. It checks that the response allows what the target requires.
+// response reads a response.
 func (c *conn) response() (a answer, err error) {
 	line, err := c.read.ReadSlice('\n')
 	if err != nil {
@@ -136,10 +177,7 @@ func (c *conn) response() (a answer, err error) {
 		return answer{}, err
 	}
 	a.size, a.body = len(c.body), c.body
-	if a.status == 200 {
-		err = c.target.check(&a.got, c.body, c.wants)
-	}
-	return a, err
+	return a, nil
 }
 
 // take reads the next size bytes as the body.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -49,34 +50,28 @@ type tally struct {
 	mismatch   string // the first answer that is not the one that was wanted
 }
 
-func (t *tally) add(decision, want string, answer []byte) {
+func (t *tally) add(decision string, w want, answer []byte) {
 	t.counts[slices.Index(decisions[:], decision)]++
-	if decision == NoDecision || want != "" && decision != want {
+	if decision == NoDecision || w.decision != "" && decision != w.decision {
 		if t.mismatched++; t.mismatch == "" {
-			t.mismatch = fmt.Sprintf("an intent got %s, want %s: %.300s", decision, orAny(want), answer)
+			t.mismatch = fmt.Sprintf("%s got %s, want %s: %.200s", cmp.Or(w.name, "an intent"), decision,
+				cmp.Or(w.decision, "any decision"), answer)
 		}
 	}
 }
 
-func orAny(want string) string {
-	if want == "" {
-		return "any decision"
-	}
-	return want
-}
-
 // check compares an answer with 200 with what the target requires. If the target counts mismatches, they are no
 // error.
-func (t *Target) check(got *tally, answer []byte, wants []string) error {
+func (t *Target) check(got *tally, answer []byte, wants []want) error {
 	switch {
 	case t.Decides:
 		rest := answer
-		for _, want := range wants {
+		for _, w := range wants {
 			var decision string
 			if decision, rest = decided(rest); decision == "" {
 				return fmt.Errorf("an answer lacks decisions, want %d: %.300s", len(wants), answer)
 			}
-			got.add(decision, want, answer)
+			got.add(decision, w, answer)
 		}
 		if got.mismatched > 0 && !t.Counts {
 			return fmt.Errorf("%d of %d intents were not decided as wanted: %s", got.mismatched, len(wants),

@@ -52,11 +52,19 @@ type Target struct {
 	// Decides says that the answers are those of a writ server, whose decisions are counted. A decision that its
 	// message does not want is an error of the run, or with Counts a mismatch, which is counted.
 	Decides, Counts bool
+	// Window makes each connection a stream of intents with so many on their way. A request is one intent then.
+	Window int
+	// Approves has the approver of the caller approve each intent, which must be held. A request is then the intent,
+	// the approval, and the intent again, which must be allowed.
+	Approves bool
 }
 
 // Caller is an API key and a policy of the key's organization. All keys of a target have the
 // same length.
-type Caller struct{ Key, PolicyID string }
+type Caller struct {
+	Key, PolicyID string
+	Approver      string // the key that approves intents of Key
+}
 
 // Options describe one run.
 type Options struct {
@@ -76,8 +84,14 @@ var ErrNone = errors.New("no request was answered with 200")
 
 // Driver holds connections to a target.
 type Driver struct {
-	conns []*conn
+	conns []lane
 	sent  atomic.Int64 // the last number that was sent
+}
+
+// lane is a connection that carries requests.
+type lane interface {
+	run(s *schedule, r *Result) error
+	close()
 }
 
 // Dial opens connections.
@@ -87,7 +101,7 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 	}
 	d := &Driver{}
 	for range conns {
-		c, err := dial(ctx, t, &d.sent)
+		c, err := dialLane(ctx, t, &d.sent)
 		if err != nil {
 			d.Close()
 			return nil, err
@@ -95,6 +109,13 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 		d.conns = append(d.conns, c)
 	}
 	return d, nil
+}
+
+func dialLane(ctx context.Context, t *Target, sent *atomic.Int64) (lane, error) {
+	if t.Window > 0 {
+		return dialStream(ctx, t, sent)
+	}
+	return dial(ctx, t, sent)
 }
 
 // Close closes all connections.
@@ -133,11 +154,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	)
 	for _, c := range conns {
 		wg.Go(func() {
-			loop := s.closed
-			if o.Rate > 0 {
-				loop = s.open
-			}
-			if err := loop(c, r); err != nil {
+			if err := c.run(s, r); err != nil {
 				once.Do(func() { fail = err })
 				s.failed.Store(true)
 			}

@@ -116,7 +116,7 @@ func TestDrive_IDsAreRandom(t *testing.T) {
 		io.WriteString(w, "yes")
 	})
 	one, two := strings.Replace(PolicyID, "0", "1", 1), strings.Replace(PolicyID, "0", "2", 1)
-	tg.Callers = []Caller{{"key-1", one}, {"key-2", two}}
+	tg.Callers = []Caller{{Key: "key-1", PolicyID: one}, {Key: "key-2", PolicyID: two}}
 	r, err := Drive(t.Context(), tg, Options{Conns: 2, Duration: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,14 @@ type schedule struct {
 	hostile    bool
 }
 
+// run runs a closed or an open loop.
+func (c *conn) run(s *schedule, r *Result) error {
+	if s.rate > 0 {
+		return s.open(c, r)
+	}
+	return s.closed(c, r)
+}
+
 // closed runs a closed loop: it sends the next request when the last one is answered.
 func (s *schedule) closed(c *conn, r *Result) error {
 	if s.hostile {
@@ -65,7 +73,7 @@ func (s *schedule) lasts(now time.Time) bool {
 // the next arrival and sends it when it is due, or at once if it is late.
 func (s *schedule) open(c *conn, r *Result) error {
 	for !s.failed.Load() {
-		due := s.start.Add(time.Duration(float64(s.arrivals.Add(1)-1) / s.rate * float64(time.Second)))
+		due := s.due()
 		if !due.Before(s.end) {
 			return nil
 		}
@@ -89,6 +97,11 @@ func (s *schedule) open(c *conn, r *Result) error {
 		}
 	}
 	return nil
+}
+
+// due returns when the next arrival of an open loop is due.
+func (s *schedule) due() time.Time {
+	return s.start.Add(time.Duration(float64(s.arrivals.Add(1)-1) / s.rate * float64(time.Second)))
 }
 
 func statusError(a answer) error {

@@ -17,17 +17,21 @@ type Message struct {
 	Weight float64 // how often it is drawn beside the others
 	// Want is the decision that the intent must get; empty: any. It holds for a target with Decides.
 	Want string
+	Name string // names the intent where it is not decided as wanted
 }
+
+// want is the decision that an intent must get. It is empty if any will do.
+type want struct{ decision, name string }
 
 // form is a text with placeholders. Each use is written over the last one.
 type form struct {
 	text                          []byte
-	want                          string
+	want                          want
 	ids, policies, numbers, times [][]byte // parts of text
 }
 
-func newForm(text []byte, want string) *form {
-	f := &form{text: bytes.Clone(text), want: want}
+func newForm(text []byte, w want) *form {
+	f := &form{text: bytes.Clone(text), want: w}
 	f.ids, f.policies = within(f.text, IntentID), within(f.text, PolicyID)
 	f.numbers, f.times = within(f.text, strconv.Itoa(Number)), within(f.text, Time)
 	return f
@@ -63,7 +67,7 @@ func newComposer(t *Target, sent *atomic.Int64) composer {
 	sum := 0.0
 	for _, m := range messages {
 		sum += m.Weight
-		c.forms, c.sums = append(c.forms, newForm(m.Body, m.Want)), append(c.sums, sum)
+		c.forms, c.sums = append(c.forms, newForm(m.Body, want{m.Want, m.Name})), append(c.sums, sum)
 	}
 	var seed [32]byte
 	for i := range 4 {
@@ -125,7 +129,7 @@ func (c *composer) fill(f *form, by *Caller) {
 }
 
 // body appends the body of a request to dst, and the decisions that its intents must get to wants.
-func (c *composer) body(dst []byte, wants []string, by *Caller) ([]byte, []string) {
+func (c *composer) body(dst []byte, wants []want, by *Caller) ([]byte, []want) {
 	n := 1
 	if len(c.target.Messages) > 0 {
 		n = max(1, c.target.Intents)

@@ -32,7 +32,7 @@ type benchWork struct {
 	Rules    string `default:"0" placeholder:"N|FILE" help:"Rules of each organization: a number of generated ones, or a file of yours."`
 	Rego     int    `help:"Rules of each organization whose condition is Rego, which cost more to decide."`
 	History  int    `placeholder:"N" help:"Decisions to store before anything is measured."`
-	Batch    int    `placeholder:"N" help:"Intents of a request to the batch endpoint, 1 to 100. Default: one intent to the evaluate endpoint."`
+	Send     string `default:"single" placeholder:"HOW" help:"How intents are sent: single, one a request; batch=N, N a request; stream=N, N on their way on each stream; approvals, each held, approved and sent again."`
 	Deny     bool   `help:"Add a rule to each organization that denies every intent."`
 	Conns    int    `default:"64" help:"Connections of closed loops."`
 }
@@ -42,7 +42,7 @@ type benchRunCmd struct {
 	Self bool     `help:"Measure this binary, as without URL."`
 	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
 
-	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000; or with another flag of writ serve, such as --vary=--audit-ack=queued. It can be repeated."`
+	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego or history, such as orgs=1000; with another --send; or with another flag of writ serve, such as --vary=--audit-ack=queued. It can be repeated."`
 
 	APIKey string      `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
 	Data   datadir.Dir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`

@@ -14,7 +14,10 @@ import (
 // work returns the work that the flags describe, with the documents in their files.
 func (w benchWork) work(s streams) (_ bench.Work, err error) {
 	all := bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rego: w.Rego,
-		History: w.History, Batch: w.Batch, Deny: w.Deny}
+		History: w.History, Deny: w.Deny}
+	if all, err = all.Sending(w.Send); err != nil {
+		return all, &usageError{"--send " + err.Error()}
+	}
 	if w.Policy != "" {
 		if all.Policy, err = readPolicy(s, w.Policy); err != nil {
 			return all, err
@@ -36,6 +39,12 @@ func (w benchWork) work(s streams) (_ bench.Work, err error) {
 		}
 		if all.Mix, err = bench.ReadIntents(text, id); err != nil {
 			return all, &inputError{name: w.Intents, err: err}
+		}
+		for _, in := range all.Mix {
+			if all.Approvals && in.Want != engine.ApprovalRequired.String() {
+				return all, &inputError{name: w.Intents, err: fmt.Errorf(
+					"%s: want: got %q: --send approvals wants approval_required of each", in.Name, in.Want)}
+			}
 		}
 	}
 	all.Documents, err = all.Digest()
@@ -61,10 +70,8 @@ func (w benchWork) Validate() error {
 	if n, err := strconv.Atoi(w.Rules); w.Rules == "" || err == nil && n < 0 {
 		return errors.New("--rules: want a number of at least 0, or a file of rules")
 	}
-	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rego < 0 || w.History < 0 || w.Batch < 0 {
-		return errors.New(
-			"--org: want a name; --orgs, --policies, --conns: at least 1; --rego, --history, --batch: at least 0",
-		)
+	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rego < 0 || w.History < 0 {
+		return errors.New("--org: want a name; --orgs, --policies, --conns: at least 1; --rego, --history: at least 0")
 	}
 	switch {
 	case w.Policy != "" && w.Intents == "":
