@@ -46,7 +46,7 @@ var forTests = []string{"internal/freeze", "internal/metricstest", "internal/mus
 // sole has a library and the only packages that may import it.
 var sole = map[string][]string{
 	"github.com/gofiber/fiber":         {"api", "bench"},
-	"github.com/fasthttp/websocket":    {"api/wire", "bench"},
+	"github.com/fasthttp/websocket":    {"api/wire", "bench/load"},
 	"github.com/yuin/goldmark":         {"api/manual"},
 	"github.com/open-policy-agent/opa": {"rego"},
 	"github.com/google/cel-go":         {"engine/condition"},

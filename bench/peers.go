@@ -43,8 +43,8 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 	case name != "opa" && name != "cerbos":
 		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
 	case w.Rules+w.Rego+w.Batch+w.Stream > 0 || w.Approvals || w.Documents != "" || w.Organizations*w.Policies > 1:
-		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules, and by single requests",
-			ErrUnavailable, name)
+		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules, and by single "+
+			"requests", ErrUnavailable, name)
 	case name == "opa":
 		return p.opa(ctx)
 	default:

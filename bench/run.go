@@ -28,19 +28,25 @@ import (
 type Load struct {
 	Rate  float64 // intents per second
 	Share float64 // 0.5 is half of the rate of the closed loop
+	// Ramp makes a stage of the load: within this time the rate goes evenly from From to Rate.
+	Ramp time.Duration
+	From float64
 }
 
-// ParseLoad parses a load. It is "closed", a share such as "50%", or a rate in intents a second
-// such as "2000".
+// ParseLoad parses a load. It is "closed", a share such as "50%", a rate in intents a second
+// such as "2000", or a stage such as "30s:0-2000", which goes from one rate to another.
 func ParseLoad(text string) (Load, error) {
 	if text == "closed" {
 		return Load{}, nil
 	}
+	if before, after, ok := strings.Cut(text, ":"); ok {
+		return parseStage(text, before, after)
+	}
 	number, percent := strings.CutSuffix(text, "%")
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(n > 0) || n > 1e9 {
-		return Load{},
-			fmt.Errorf("load %q: want closed, a share of its rate such as 50%%, or intents a second such as 2000", text)
+	n, err := parseRate(number)
+	if err != nil || n == 0 {
+		return Load{}, fmt.Errorf("load %q: want closed, a share of its rate such as 50%%, intents a second such as "+
+			"2000, or a stage such as 30s:2000", text)
 	}
 	if percent {
 		return Load{Share: n / 100}, nil
@@ -48,13 +54,64 @@ func ParseLoad(text string) (Load, error) {
 	return Load{Rate: n}, nil
 }
 
+// ParseLoads parses loads. A stage without a first rate, such as "30s:2000", begins at the last rate of the load
+// before it, or at 0.
+func ParseLoads(texts []string) (all []Load, err error) {
+	last := 0.0
+	for _, text := range texts {
+		if lasts, to, ok := strings.Cut(text, ":"); ok && !strings.Contains(to, "-") {
+			text = fmt.Sprintf("%s:%s-%s", lasts, strconv.FormatFloat(last, 'f', -1, 64), to)
+		}
+		l, err := ParseLoad(text)
+		if err != nil {
+			return nil, err
+		}
+		if l.Share > 0 && (len(all) == 0 || all[0] != Load{}) {
+			return nil, errors.New("a share is one of the closed loop's rate: begin with closed")
+		}
+		last = l.Rate
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func parseStage(text, lasts, rates string) (l Load, err error) {
+	from, to, ok := strings.Cut(rates, "-")
+	if !ok {
+		from, to = to, from
+	}
+	l.Ramp, err = time.ParseDuration(lasts)
+	if err == nil && from != "" {
+		l.From, err = parseRate(from)
+	}
+	if err == nil {
+		l.Rate, err = parseRate(to)
+	}
+	if err != nil || l.Ramp <= 0 || l.From+l.Rate == 0 {
+		return Load{}, fmt.Errorf("load %q: want a time and the rate at its end, such as 30s:2000, or both rates, "+
+			"such as 30s:100-2000, of which one is above 0", text)
+	}
+	return l, nil
+}
+
+func parseRate(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(n >= 0 && n <= 1e9) {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
 // String returns the load in the form that ParseLoad parses.
 func (l Load) String() string {
+	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 	switch {
+	case l.Ramp > 0:
+		return fmt.Sprintf("%v:%s-%s", l.Ramp, number(l.From), number(l.Rate))
 	case l.Share > 0:
-		return strconv.FormatFloat(l.Share*100, 'f', -1, 64) + "%"
+		return number(l.Share*100) + "%"
 	case l.Rate > 0:
-		return strconv.FormatFloat(l.Rate, 'f', -1, 64)
+		return number(l.Rate)
 	}
 	return "closed"
 }
@@ -70,6 +127,8 @@ type Bench struct {
 	Patience         time.Duration // how long an arrival of an open loop may wait
 	Raw              io.Writer     // the raw data are written to it
 	Say              func(format string, args ...any)
+	// Live shows a line while something is measured, and takes it away if the text is empty. It may be nil.
+	Live func(text string)
 
 	// measure replaces once in tests.
 	measure func(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error)
@@ -153,7 +212,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 			runs = append(runs, r)
 		}
 	}
-	again, err := b.measure(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
+	again, err := b.measure(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate/float64(b.Subjects[0].intents()))
 	if err != nil {
 		return nil, err
 	}
@@ -169,13 +228,20 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 // once warms a subject up and runs one load.
 func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
 	o := load.Options{Conns: b.Conns, Duration: b.Warmup}
-	if b.Warmup > 0 {
+	if b.Warmup > 0 && (l.Ramp == 0 || l.From == 0) { // a stage goes on from the one before it
 		if _, err := load.Drive(ctx, s.target, o); err != nil {
 			return nil, err
 		}
 	}
 	o.Duration = b.Duration
-	if offered > 0 {
+	if l.Ramp > 0 {
+		o.Duration, o.Ramp, o.From = l.Ramp, true, l.From/float64(s.intents())
+	}
+	if b.Live != nil {
+		o.Live = func(p load.Progress) { b.Live(progressOf(s, l, o.Duration, p)) }
+		defer b.Live("")
+	}
+	if offered > 0 || o.Ramp {
 		o.Rate, o.Patience = offered, b.Patience
 		if s.target.Window == 0 { // a stream carries many intents at once
 			o.Conns = b.OpenConns
@@ -186,6 +252,16 @@ func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (
 		r.Load = l.String()
 	}
 	return r, err
+}
+
+// progressOf describes a run that lasts.
+func progressOf(s *Subject, l Load, lasts time.Duration, p load.Progress) string {
+	text := fmt.Sprintf("%s, %s: %.0f of %v s, %.0f/s, p99 %s", s.Name, l, p.Elapsed.Seconds(), lasts.Seconds(),
+		float64(p.Accepted*s.intents())/p.Elapsed.Seconds(), short(p.P99))
+	if p.Refused+p.Mismatched > 0 {
+		text += fmt.Sprintf(", %d refused, %d mismatched", p.Refused, p.Mismatched)
+	}
+	return text
 }
 
 // measureAfresh measures a subject over new connections. It reads the processor time that the

@@ -118,15 +118,32 @@ func TestSummarize_ComparesWithTheFirst(t *testing.T) {
 }
 
 func TestParseLoad(t *testing.T) {
-	for text, want := range map[string]Load{"closed": {}, "50%": {Share: .5}, "2000": {Rate: 2000}} {
+	for text, want := range map[string]Load{"closed": {}, "50%": {Share: .5}, "2000": {Rate: 2000},
+		"30s:0-100": {Rate: 100, Ramp: 30 * time.Second}, "1m0s:100-0": {From: 100, Ramp: time.Minute}} {
 		if got, err := ParseLoad(text); err != nil || got != want || got.String() != text {
 			t.Errorf("ParseLoad(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "open", "0", "-1", "NaN", "0%", "Inf%"} {
+	for _, text := range []string{"", "open", "0", "-1", "NaN", "0%", "Inf%", "30:100", "30s:0", "30s:x", "0s:5", "30s:1--2", "30s:"} {
 		if got, err := ParseLoad(text); err == nil {
 			t.Errorf("ParseLoad(%q) = %v, want an error", text, got)
 		}
+	}
+}
+
+// TestParseLoads checks that a stage begins where the load before it ends.
+func TestParseLoads(t *testing.T) {
+	all, err := ParseLoads([]string{"30s:100", "1m:1000", "30s:1000", "10s:0", "500", "5s:50"})
+	must(t, err)
+	var texts []string
+	for _, l := range all {
+		texts = append(texts, l.String())
+	}
+	if got := strings.Join(texts, " "); got != "30s:0-100 1m0s:100-1000 30s:1000-1000 10s:1000-0 500 5s:500-50" {
+		t.Errorf("stages = %s", got)
+	}
+	if _, err := ParseLoads([]string{"50%"}); err == nil || !strings.Contains(err.Error(), "begin with closed") {
+		t.Errorf("a share of nothing: %v", err)
 	}
 }
 

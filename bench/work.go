@@ -3,9 +3,11 @@ package bench
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,6 +44,8 @@ type Work struct {
 	Policy *engine.ActionPolicy `json:"-"`
 	Own    []engine.Rule        `json:"-"`
 	Mix    []Intent             `json:"-"`
+	// Header is sent with each request. It may have secrets.
+	Header http.Header `json:"-"`
 	// Documents is the digest of Policy, Own and Mix: see [Work.Digest].
 	Documents string `json:"documents,omitzero"`
 }
@@ -144,7 +148,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 		g.Go(func() error {
 			token, err := bearer(w.name(i))
 			if err == nil {
-				callers[i], err = w.register(inner, clientAt(base, token), i)
+				callers[i], err = w.register(inner, w.client(base, token), i)
 			}
 			return err
 		})
@@ -187,7 +191,8 @@ func (w Work) intents() []Intent {
 func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
 	u := *base
 	u.Path = "/v1/policy/evaluate"
-	t := &load.Target{URL: &u, Callers: callers, Intents: max(1, w.Batch), Decides: true, Counts: len(w.Mix) > 0}
+	t := &load.Target{URL: &u, TLS: trusted(), Header: w.Header, Callers: callers, Intents: max(1, w.Batch),
+		Decides: true, Counts: len(w.Mix) > 0}
 	t.Approves = w.Approvals && w.Batch == 0
 	switch {
 	case w.Stream > 0:
@@ -353,6 +358,32 @@ func (w Work) sameRules(have []engine.Rule) error {
 	if len(have) > len(w.Own) {
 		return fmt.Errorf("the organization has %d rules, the file %d: want an organization without rules, or with "+
 			"those of the file", len(have), len(w.Own))
+	}
+	return nil
+}
+
+// client returns a client of the server at base that sends the header of w.
+func (w Work) client(base *url.URL, token string) workspace.Client {
+	c := clientAt(base, token)
+	c.Transport = headed{w.Header}
+	return c
+}
+
+// headed sends a header with each request.
+type headed struct{ header http.Header }
+
+func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h.header) > 0 {
+		r = r.Clone(r.Context())
+		maps.Copy(r.Header, h.header)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// trusted returns the authorities that the process trusts.
+func trusted() *tls.Config {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		return t.TLSClientConfig
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ func dial(ctx context.Context, t *Target, sent *atomic.Int64) (*conn, error) {
 		at, size = b.Len(), len(t.Callers[0].Key)
 		b.WriteString(t.Callers[0].Key + "\r\n")
 	}
+	_ = t.Header.Write(&b) // a buffer takes everything
 	if len(c.forms) > 0 {
 		b.WriteString("Content-Type: application/json\r\nContent-Length: ")
 	}
@@ -61,13 +63,30 @@ func (c *conn) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// connect opens a connection to t.
+// connect opens a connection to t, with TLS if the URL says so.
 func (t *Target) connect(ctx context.Context) (net.Conn, error) {
-	host := t.URL.Host
-	if t.URL.Port() == "" {
-		host = net.JoinHostPort(t.URL.Hostname(), "80")
+	inner, err := t.dial(ctx)
+	if err != nil || t.URL.Scheme != "https" {
+		return inner, err
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.TLS != nil {
+		config = t.TLS.Clone()
+	}
+	config.ServerName, config.NextProtos = t.URL.Hostname(), []string{"http/1.1"}
+	secure := tls.Client(inner, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, inner.Close())
+	}
+	return secure, nil
+}
+
+func (t *Target) dial(ctx context.Context) (net.Conn, error) {
+	port := t.URL.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[t.URL.Scheme]
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(t.URL.Hostname(), port))
 }
 
 func (c *conn) close() {

@@ -16,8 +16,10 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -36,10 +38,12 @@ const (
 
 // Target describes the requests to an endpoint.
 type Target struct {
-	URL     *url.URL // the scheme must be http
-	Body    []byte   // JSON with the placeholders; nil without Messages: the requests are GETs
-	Callers []Caller // each request has a random caller; empty: requests have no credential and no policy
-	InTurn  bool     // each request has the next caller in place of a random one
+	URL     *url.URL    // the scheme must be http or https
+	TLS     *tls.Config // for https; nil: the system's authorities
+	Header  http.Header // is sent with each request
+	Body    []byte      // JSON with the placeholders; nil without Messages: the requests are GETs
+	Callers []Caller    // each request has a random caller; empty: requests have no credential and no policy
+	InTurn  bool        // each request has the next caller in place of a random one
 	// Messages stand in place of Body. A request has as many as Intents says, each drawn at random by its weight, with
 	// commas between them and the texts Before and After around them.
 	Messages      []Message
@@ -70,8 +74,13 @@ type Caller struct {
 type Options struct {
 	Conns    int
 	Duration time.Duration
-	Requests int           // a closed loop ends after this many requests; 0: it ends after Duration
-	Rate     float64       // the arrivals per second; 0: a closed loop
+	Requests int     // a closed loop ends after this many requests; 0: it ends after Duration
+	Rate     float64 // the arrivals per second; 0: a closed loop
+	// Ramp makes the arrivals per second go evenly from From to Rate, which may be 0.
+	Ramp bool
+	From float64
+	// Live is called now and then while the run lasts, if it is set.
+	Live     func(Progress)
 	Patience time.Duration // how long an arrival of an open loop may wait
 	// Hostile changes a closed loop. It counts every answer, keeps no body and ignores
 	// Retry-After. If a connection breaks, it opens the connection again. It gives up requests
@@ -96,8 +105,8 @@ type lane interface {
 
 // Dial opens connections.
 func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
-	if t.URL.Scheme != "http" {
-		return nil, fmt.Errorf("%s: only http can be driven", t.URL)
+	if t.URL.Scheme != "http" && t.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s: only http and https can be driven", t.URL)
 	}
 	d := &Driver{}
 	for range conns {
@@ -144,8 +153,11 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
 	r := &Result{Others: make(map[int]int), Decisions: make(map[string]int)}
-	s := &schedule{ctx: ctx, start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests),
-		hostile: o.Hostile}
+	s := &schedule{ctx: ctx, start: time.Now(), open: o.Rate > 0 || o.Ramp, from: o.Rate, rate: o.Rate,
+		patience: o.Patience, requests: int64(o.Requests), hostile: o.Hostile}
+	if o.Ramp {
+		s.from = o.From
+	}
 	s.end = s.start.Add(o.Duration)
 	var (
 		wg   sync.WaitGroup
@@ -159,6 +171,9 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 				s.failed.Store(true)
 			}
 		})
+	}
+	if o.Live != nil {
+		defer r.watch(s.start, o.Live)()
 	}
 	wg.Wait()
 	r.Elapsed = time.Since(s.start)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -313,5 +314,67 @@ func TestDrive_MixWantsItsOwn(t *testing.T) {
 	}
 	if r.Mismatched < 50 || r.Mismatched > 150 || !strings.Contains(r.Mismatch, "got allow, want deny") {
 		t.Errorf("%d of 300 mismatched, %q; want a third", r.Mismatched, r.Mismatch)
+	}
+}
+
+// TestSchedule_Ramps checks when the arrivals of a stage are due: their number up to each time is the sum of the rate.
+func TestSchedule_Ramps(t *testing.T) {
+	start := time.Now()
+	for _, c := range []struct {
+		from, to float64
+		count    int           // arrivals within the 10 s
+		half     time.Duration // when half of them are due
+	}{
+		{100, 100, 1000, 5 * time.Second},
+		{0, 100, 500, 7071 * time.Millisecond},
+		{100, 0, 500, 2929 * time.Millisecond},
+		{100, 300, 2000, 6180 * time.Millisecond},
+	} {
+		s := &schedule{start: start, end: start.Add(10 * time.Second), from: c.from, rate: c.to}
+		var all []time.Duration
+		for due := s.due(); due.Before(s.end); due = s.due() {
+			if n := len(all); n > 0 && due.Sub(start) < all[n-1] {
+				t.Fatalf("arrival %d of %v is due before the one before it", n, c)
+			}
+			all = append(all, due.Sub(start))
+		}
+		if n := len(all); n < c.count-1 || n > c.count+1 {
+			t.Fatalf("%v: %d arrivals", c, n)
+		}
+		if got := all[c.count/2]; got < c.half-30*time.Millisecond || got > c.half+30*time.Millisecond {
+			t.Errorf("%v: half are due after %v", c, got)
+		}
+		if again := s.due(); again.Before(s.end) {
+			t.Errorf("%v: an arrival after the last is due at %v", c, again.Sub(start))
+		}
+	}
+}
+
+// TestDrive_TLS checks that https is driven with the authorities and the header of the target, and that a server
+// that they do not know is refused.
+func TestDrive_TLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Team") == "payments" && r.ProtoMajor == 1 {
+			io.WriteString(w, "yes")
+		}
+	}))
+	t.Cleanup(s.Close)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg := &Target{URL: u, Body: []byte("{}"), Allowed: "yes", Intents: 1, Header: http.Header{"X-Team": {"payments"}}}
+	if _, err := Dial(t.Context(), tg, 1); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a server with an unknown certificate: %v", err)
+	}
+	tg.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig
+	seen := make(chan Progress, 100)
+	r, err := Drive(t.Context(), tg, Options{Conns: 2, Duration: 3 * liveEvery, Live: func(p Progress) { seen <- p }})
+	if err != nil || r.Accepted == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if p := <-seen; p.Elapsed <= 0 || p.Accepted > r.Accepted {
+		t.Errorf("progress %+v of %d", p, r.Accepted)
 	}
 }

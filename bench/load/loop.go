@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -11,7 +12,8 @@ import (
 type schedule struct {
 	ctx        context.Context
 	start, end time.Time
-	rate       float64
+	open       bool
+	from, rate float64 // the arrivals per second at the start and at the end
 	patience   time.Duration
 	requests   int64 // a closed loop ends after this many requests; 0: it ends at end
 	arrivals   atomic.Int64
@@ -21,8 +23,8 @@ type schedule struct {
 
 // run runs a closed or an open loop.
 func (c *conn) run(s *schedule, r *Result) error {
-	if s.rate > 0 {
-		return s.open(c, r)
+	if s.open {
+		return s.opened(c, r)
 	}
 	return s.closed(c, r)
 }
@@ -69,9 +71,9 @@ func (s *schedule) lasts(now time.Time) bool {
 	return now.Before(s.end)
 }
 
-// open runs an open loop. Arrival i is due at start + i/rate. The first free connection takes
+// opened runs an open loop. The first free connection takes
 // the next arrival and sends it when it is due, or at once if it is late.
-func (s *schedule) open(c *conn, r *Result) error {
+func (s *schedule) opened(c *conn, r *Result) error {
 	for !s.failed.Load() {
 		due := s.due()
 		if !due.Before(s.end) {
@@ -99,9 +101,19 @@ func (s *schedule) open(c *conn, r *Result) error {
 	return nil
 }
 
-// due returns when the next arrival of an open loop is due.
+// due returns when the next arrival of an open loop is due. At a rate that stays, arrival i is due at start + i/rate.
+// At a rate that goes evenly from one to another, from·t + (rate-from)·t²/2T arrivals are due before t.
 func (s *schedule) due() time.Time {
-	return s.start.Add(time.Duration(float64(s.arrivals.Add(1)-1) / s.rate * float64(time.Second)))
+	i := float64(s.arrivals.Add(1) - 1)
+	at := i / s.rate
+	if s.from != s.rate {
+		a := (s.rate - s.from) / (2 * s.end.Sub(s.start).Seconds())
+		at = (math.Sqrt(s.from*s.from+4*a*i) - s.from) / (2 * a)
+	}
+	if !(at < s.end.Sub(s.start).Seconds()) { // not a number, too: a rate that falls has no such arrival
+		return s.end
+	}
+	return s.start.Add(time.Duration(at * float64(time.Second)))
 }
 
 func statusError(a answer) error {

@@ -133,6 +133,37 @@ func (r *Result) took(a answer, now, due, sent time.Time) {
 	}
 }
 
+// Progress is what a run has measured so far.
+type Progress struct {
+	Elapsed                       time.Duration
+	Accepted, Refused, Mismatched int
+	P99                           time.Duration // from the schedule
+}
+
+// watch calls live now and then until the function that it returns is called.
+func (r *Result) watch(start time.Time, live func(Progress)) (end func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(liveEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			r.mu.Lock()
+			p := Progress{time.Since(start), r.Accepted, r.Refused, r.Mismatched, r.Scheduled.At(.99)}
+			r.mu.Unlock()
+			live(p)
+		}
+	}()
+	return func() { close(stop); <-stopped }
+}
+
+const liveEvery = 250 * time.Millisecond
+
 func (r *Result) dropped() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,9 @@ func dialStream(ctx context.Context, t *Target, sent *atomic.Int64) (*stream, er
 	c := &stream{composer: newComposer(t, sent), wants: make([]want, 1)}
 	c.moved.L = &c.mu
 	header := http.Header{}
+	if t.Header != nil {
+		header = t.Header.Clone()
+	}
 	if by := c.caller(t.Callers); by != nil {
 		header.Set("Authorization", "Bearer "+by.Key)
 		for _, other := range t.Callers {
@@ -68,15 +72,16 @@ func dialStream(ctx context.Context, t *Target, sent *atomic.Int64) (*stream, er
 		}
 	}
 	dialer := websocket.Dialer{
-		Subprotocols: []string{protocol}, ReadBufferSize: streamRead, WriteBufferSize: streamRead,
+		TLSClientConfig: t.TLS, Subprotocols: []string{protocol},
+		ReadBufferSize: streamRead, WriteBufferSize: streamRead,
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			inner, err := t.connect(ctx)
+			inner, err := t.dial(ctx)
 			c.net = &buffered{Conn: inner, w: bufio.NewWriterSize(inner, streamWrite)}
 			return c.net, err
 		},
 	}
 	u := *t.URL
-	u.Scheme = "ws"
+	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
 	u.RawQuery = "window=" + strconv.Itoa(t.Window)
 	for begun := time.Now(); ; time.Sleep(dialPause) {
 		socket, resp, err := dialer.DialContext(ctx, u.String(), header) //nolint:bodyclose // it is in memory
@@ -144,11 +149,11 @@ func (c *stream) feed(s *schedule, r *Result) error {
 		}
 		now := time.Now()
 		due := now
-		if s.rate == 0 && !s.lasts(now) {
+		if !s.open && !s.lasts(now) {
 			c.give(i)
 			return nil
 		}
-		if s.rate > 0 {
+		if s.open {
 			if due = s.due(); !due.Before(s.end) {
 				c.give(i)
 				return nil
@@ -274,7 +279,7 @@ func (c *stream) answered(text []byte) error {
 		}
 		err = json.Unmarshal(text, &p)
 		a.status, a.retryAfter = p.Status, time.Duration(p.RetryAfter)*time.Second
-		if err == nil && (a.status != http.StatusServiceUnavailable || s.schedule.rate == 0 && a.retryAfter == 0) {
+		if err == nil && (a.status != http.StatusServiceUnavailable || !s.schedule.open && a.retryAfter == 0) {
 			err = statusError(a)
 		}
 	}
@@ -282,7 +287,7 @@ func (c *stream) answered(text []byte) error {
 		return err
 	}
 	s.result.took(a, now, s.due, s.sent)
-	if a.status == http.StatusOK || s.schedule.rate > 0 {
+	if a.status == http.StatusOK || s.schedule.open {
 		c.read = append(c.read, i)
 		return nil
 	}

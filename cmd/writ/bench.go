@@ -10,6 +10,7 @@ import (
 
 type benchCmd struct {
 	Run     benchRunCmd     `cmd:"" default:"withargs" help:"Measure a server beside others, in rounds."`
+	Compare benchCompareCmd `cmd:"" help:"Compare the raw data of two measurements, and fail on a regression."`
 	Report  benchReportCmd  `cmd:"" help:"Write the HTML report of raw data again."`
 	Guard   benchGuardCmd   `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
 	Hostile benchHostileCmd `cmd:"" help:"Measure what one organization's worst costs another."`
@@ -38,7 +39,7 @@ type benchWork struct {
 }
 
 type benchRunCmd struct {
-	URL  string   `arg:"" optional:"" help:"Server to measure, such as http://localhost:3820. Default: this binary serves, in a temporary directory."`
+	URL  string   `arg:"" optional:"" help:"Server to measure, such as https://writ.example.com. Default: this binary serves, in a temporary directory."`
 	Self bool     `help:"Measure this binary, as without URL."`
 	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
 
@@ -49,10 +50,12 @@ type benchRunCmd struct {
 	PID    int         `name:"pid" placeholder:"PID" help:"Process of the server at URL, for its processor time."`
 	Admin  string      `placeholder:"URL" help:"Admin address of the server at URL, for its processor time from /metrics."`
 
-	benchWork `embed:""`
+	Header     []string `sep:"none" placeholder:"NAME: VALUE" help:"Header of each request to URL. It can be repeated. It is not in the raw data."`
+	trustFlags `embed:""`
+	benchWork  `embed:""`
 
 	Serve     []string      `sep:"none" placeholder:"FLAG" help:"Flag of writ serve for the server that is started, such as --serve=--audit-ack=queued. It can be repeated."`
-	Load      []string      `default:"closed,50%" placeholder:"LOAD,..." help:"Loads of a round: closed, a share of its rate such as 50%, or intents a second such as 2000."`
+	Load      []string      `aliases:"stages" default:"closed,50%" placeholder:"LOAD,..." help:"Loads of a round: closed, a share of its rate such as 50%, intents a second such as 2000, or stages such as 30s:100,1m:1000, each of which goes from the last rate to its own. Also as --stages."`
 	OpenConns int           `default:"256" placeholder:"N" help:"Connections of open loops."`
 	Patience  time.Duration `default:"10s" help:"How long an arrival of an open loop waits for a free connection."`
 	Rounds    int           `default:"5" help:"Rounds that count."`
@@ -99,6 +102,7 @@ decisions, which are metered. Use an organization of its own.
   writ bench --vary orgs=1000 --vary history=1000000
   WRIT_API_KEY=... writ bench http://localhost:3820 --admin http://localhost:3821
   writ bench --load closed,70%,100%,200%,300% --open-conns 1024 --patience 100ms
+  writ bench https://writ.example.com --ca ca.pem --stages 30s:100,1m:1000,30s:1000,30s:0
   writ bench --load 1000 --rules 50 --fail-if 'p99>10ms' --fail-if 'refused>0'
 
 Peers are found in PATH, or fetched at a known version: OPA by go install, Cerbos by npm.
@@ -114,8 +118,8 @@ func (c *benchRunCmd) Validate() error {
 		)
 	case c.URL != "" && c.Self:
 		return errors.New("--self: this binary serves where there is no URL")
-	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != ""):
-		return errors.New("--api-key, --data, --pid, --admin: are about a server at URL")
+	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != "" || len(c.Header) > 0):
+		return errors.New("--api-key, --data, --pid, --admin, --header: are about a server at URL")
 	case c.URL == "" && c.Intents != "" && c.Policy == "":
 		return errors.New("--intents: needs --policy FILE, or the URL of a server that has their policies")
 	case c.URL != "" && len(c.Serve)+len(c.Vary) > 0:

@@ -15,14 +15,9 @@ type benchReportCmd struct {
 }
 
 func (c *benchReportCmd) Run(_ context.Context, s streams) error {
-	f, err := os.Open(c.File)
+	d, err := readData(c.File)
 	if err != nil {
-		return &inputError{name: c.File, err: errors.Unwrap(err)}
-	}
-	defer f.Close() //nolint:errcheck // the file was only read
-	d, err := bench.Read(f)
-	if err != nil {
-		return &inputError{name: c.File, err: err}
+		return err
 	}
 	name := strings.TrimSuffix(c.File, ".jsonl") + ".html"
 	if err := writeReport(d, name); err != nil {

@@ -52,6 +52,15 @@ func (p *progress) show(what string, done, total int) {
 		strings.Repeat("░", barWidth-full), done, total)
 }
 
+// line shows a text in place of the last one.
+func (p *progress) line(text string) {
+	if p.shown {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		fmt.Fprint(p.w, eraseLine, text)
+	}
+}
+
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, eraseLine)
