@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak soak-steps release release-key cluster check check-ahead lint race vuln licenses contract bench bench-guard fuzz clean
+.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak soak-steps release release-key cluster check check-ahead lint race vuln licenses contract bench readme-table bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ contract: $(BIN) ## Test the binary against api/openapi.yaml with generated requ
 
 bench: $(BIN) ## Run the benchmarks beside the floors of the same machine; see bench/README.md
 	bench/run.sh
+
+readme-table: ## Write the figures of README.md from bench/results/http-evaluate.txt and go.txt
+	$(GO) test -vet=off ./bench -run '^TestReadme_FiguresComeFromResults$$' -count 1 -update
 
 bench-guard: $(BIN) ## Compare the processor time a request with that of another commit, BASE=COMMIT, and fail on a loss
 	@test -n "$(BASE)" || { echo "say which commit: make bench-guard BASE=main"; exit 2; }

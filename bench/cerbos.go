@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -14,8 +15,8 @@ import (
 	"writ.example/writ/engine"
 )
 
-// cerbos starts a Cerbos with the reference policy. The audit log of Cerbos is off.
-func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
+// cerbos starts a Cerbos with the reference policy, with its audit log in a file or without it.
+func (p Peers) cerbos(ctx context.Context, form string) (*Subject, error) {
 	binary, err := p.find(ctx, "cerbos", cerbosVersion, fetchCerbos)
 	if err != nil {
 		return nil, err
@@ -28,13 +29,17 @@ func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	audit := "off"
+	if form == "cerbos-audit" {
+		audit = "on"
+	}
 	body, err := json.Marshal(cerbosRequest(corpus.AllowedIntent()), json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
 	return p.serve(ctx, &Subject{
-		About: About{"cerbos", binary +
-			" server: the same policy, audit off; no key, reasons, receipt, history or meter"},
+		About: About{form, binary + " server: the same policy, audit " + audit +
+			"; no key, reasons, receipt, history or meter"},
 		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/api/check/resources"}, Body: body,
 			Allowed: "EFFECT_ALLOW", Intents: 1},
 	}, "policy.json", policy, func(addr, file string) []string {
@@ -43,7 +48,9 @@ func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 			"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc,
 			"server.requestLimits.maxActionsPerResource=1",
 			"storage.driver=disk", "storage.disk.directory=" + filepath.Dir(file), "storage.disk.watchForChanges=false",
-			"audit.enabled=false", "telemetry.disabled=true",
+			"audit.enabled=" + strconv.FormatBool(audit == "on"), "audit.backend=file",
+			"audit.file.path=" + filepath.Join(filepath.Dir(file), "audit.log"),
+			"telemetry.disabled=true",
 		} {
 			args = append(args, "--set="+setting)
 		}

@@ -11,6 +11,9 @@ import (
 	"writ.example/writ/bench/load"
 )
 
+// floorName is the name of the subject that shows the fastest server.
+const floorName = "floor"
+
 // ServeFloor runs a server at addr until ctx ends. The server is a bare Fiber handler that
 // answers every request with a constant of size bytes. It is the fastest server that the
 // framework allows.
@@ -45,5 +48,5 @@ func startFloor(ctx context.Context, binary string, processors []int, beside *Su
 	t := *beside.target
 	t.URL, t.Decides = &url.URL{Scheme: "http", Host: addr, Path: "/"}, false
 	what := "a bare Fiber handler: the same request, a constant answer of as many bytes"
-	return &Subject{About: About{"floor", what}, target: &t, pid: p.cmd.Process.Pid, stop: p.stop}, nil
+	return &Subject{About: About{floorName, what}, target: &t, pid: p.cmd.Process.Pid, stop: p.stop}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -15,29 +16,74 @@ import (
 	"writ.example/writ/bench/load"
 	"writ.example/writ/bench/proc"
 	"writ.example/writ/engine"
+	"writ.example/writ/rego"
 )
 
-// opa starts an OPA server with the reference policy. The policy is written for speed: it has
-// sets, and one regular expression for each list of patterns. The requests ask for the reasons
-// of a decision, also if it allows.
-func (p Peers) opa(ctx context.Context) (*Subject, error) {
+// opa starts an OPA server in one of three forms. Lean has the reference policy, written for speed: it has sets, and
+// one regular expression for each list of patterns, and answers true or false. Log is the same with a decision log.
+// Exported has the module that writ exports, and answers with reasons.
+func (p Peers) opa(ctx context.Context, form string) (*Subject, error) {
 	binary, err := p.find(ctx, "opa", opaVersion, fetchOPA)
 	if err != nil {
 		return nil, err
 	}
 	in := corpus.AllowedIntent()
 	in.IntentID = load.IntentID
-	body, err := json.Marshal(map[string]any{"input": map[string]any{"intent": in}}, json.Deterministic(true))
+	var input any = map[string]any{"intent": in}
+	module, path, allowed := leanOf(corpus.ReferencePolicy()), "/v1/data/bench/allow", `"result":true`
+	what := "a lean policy, which answers true or false; no key, reasons, receipt, history or meter"
+	args := []string{binary, "run", "--server", "--log-level", "error", "--disable-telemetry"}
+	switch form {
+	case "opa-log":
+		what = strings.Replace(what, "; no", ", with a decision log; no", 1)
+		args = append(args, "--set", "decision_logs.console=true")
+	case "opa-exported":
+		what = "the module that writ rego exports, with reasons; no key, receipt, history or meter"
+		allowed = "policy.allowed"
+		if module, path, err = exported(corpus.ReferencePolicy()); err != nil {
+			return nil, err
+		}
+		if input, err = inputOf(corpus.ReferencePolicy(), in); err != nil {
+			return nil, err
+		}
+	}
+	body, err := json.Marshal(map[string]any{"input": input}, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
 	return p.serve(ctx, &Subject{
-		About: About{"opa", binary + " run --server: the same policy with reasons; no key, receipt, history or meter"},
-		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/v1/data/bench/reasons"}, Body: body,
-			Allowed: "policy.allowed", Intents: 1},
-	}, "policy.rego", []byte(regoOf(corpus.ReferencePolicy())), func(addr, file string) []string {
-		return []string{binary, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", file}
+		About:  About{form, strings.Join(args, " ") + ": " + what},
+		target: &load.Target{URL: &url.URL{Scheme: "http", Path: path}, Body: body, Allowed: allowed, Intents: 1},
+	}, "policy.rego", []byte(module), func(addr, file string) []string {
+		all := append(slices.Clone(args), "--addr", addr, file)
+		if form != "opa-log" {
+			return all
+		}
+		// The log goes to a file: what a server says otherwise is kept in the memory of this process.
+		return append([]string{"sh", "-c", `exec "$@" 2>"$0"`, filepath.Join(filepath.Dir(file), "log")}, all...)
 	})
+}
+
+// exported returns the module that writ exports of a policy, and the path of its reasons.
+func exported(p *engine.ActionPolicy) (module, path string, err error) {
+	files, err := rego.Lower(p, nil, nil)
+	if err != nil {
+		return "", "", err
+	}
+	return files[0].Source, "/v1/data/" + strings.ReplaceAll(rego.PackageName(p.PolicyID), ".", "/") + "/reasons", nil
+}
+
+// inputOf returns the input of the exported module for an intent.
+func inputOf(p *engine.ActionPolicy, in *engine.Intent) (any, error) {
+	if err := in.Validate(); err != nil { // reads the resource
+		return nil, err
+	}
+	text, err := rego.InputJSON(p, &engine.Input{Intent: in, Agent: engine.AgentUnregistered})
+	if err != nil {
+		return nil, err
+	}
+	var input any
+	return input, json.Unmarshal(text, &input)
 }
 
 // serve starts the server of a subject at a free address. The server gets its policy in a file
@@ -69,44 +115,35 @@ func (p Peers) serve(
 	return s, nil
 }
 
-// regoOf renders a policy as a module of the package bench.
-func regoOf(p *engine.ActionPolicy) string {
+// leanOf renders a policy as a module of the package bench, which says whether the policy allows an intent.
+func leanOf(p *engine.ActionPolicy) string {
 	exact, globs := split(p.AllowedActionTypes)
 	deniedExact, deniedGlobs := split(p.DeniedActionTypes)
 	return fmt.Sprintf(`package bench
 
-reasons := findings if count(findings) > 0
+default allow := false
 
-else := {"policy.allowed: version %d of the policy allows it"}
-
-findings contains "agent.mismatch: the policy is another agent's" if input.intent.agent_id != %q
-
-findings contains sprintf("action.denied: %%s is denied", [input.intent.action_type]) if denied
-
-findings contains sprintf("action.unlisted: %%s is not allowed", [input.intent.action_type]) if not allowed
-
-findings contains sprintf("resource.blocked: %%s is blocked", [input.intent.resource]) if {
-	regex.match(%[3]s, input.intent.resource)
+allow if {
+	input.intent.agent_id == %q
+	listed
+	not denied
+	regex.match(%s, input.intent.resource)
+	not regex.match(%s, input.intent.resource)
+	not costly
 }
 
-findings contains sprintf("resource.unlisted: %%s is not allowed", [input.intent.resource]) if {
-	not regex.match(%[4]s, input.intent.resource)
-}
+costly if input.intent.cost.amount_minor > %d
 
-findings contains sprintf("cost.exceeded: %%d is above %[5]d", [input.intent.cost.amount_minor]) if {
-	input.intent.cost.amount_minor > %[5]d
-}
+costly if input.intent.cost.currency != %q
 
-findings contains "cost.currency: another currency" if input.intent.cost.currency != %[6]q
+denied if input.intent.action_type in {%s}
 
-denied if input.intent.action_type in {%[7]s}
+denied if regex.match(%s, input.intent.action_type)
 
-denied if regex.match(%[8]s, input.intent.action_type)
+listed if input.intent.action_type in {%s}
 
-allowed if input.intent.action_type in {%[9]s}
-
-allowed if regex.match(%[10]s, input.intent.action_type)
-`, p.Version, p.AgentID, raw(union(p.BlockedResourcePatterns)), raw(union(p.AllowedResourcePatterns)), *p.MaxCostMinor, p.Currency,
+listed if regex.match(%s, input.intent.action_type)
+`, p.AgentID, raw(union(p.AllowedResourcePatterns)), raw(union(p.BlockedResourcePatterns)), *p.MaxCostMinor, p.Currency,
 		quoted(deniedExact), raw(union(deniedGlobs)), quoted(exact), raw(union(globs)))
 }
 

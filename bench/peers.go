@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +30,18 @@ type Peers struct {
 	Say        func(string, ...any) // is called before long work
 }
 
-// Start starts the peer called name. name is floor, opa, cerbos, or the path of another writ's
+// Forms returns the peers that a name stands for. OPA and Cerbos are measured in several forms.
+func Forms(name string) []string {
+	switch name {
+	case "opa":
+		return []string{"opa-lean", "opa-log", "opa-exported"}
+	case "cerbos":
+		return []string{"cerbos", "cerbos-audit"}
+	}
+	return []string{name}
+}
+
+// Start starts the peer called name: floor, one of the [Forms] of opa and cerbos, or the path of another writ's
 // binary. The peer does the same work as beside. The error is [ErrUnavailable] if the peer cannot
 // do that work or is not available on this machine.
 func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) (*Subject, error) {
@@ -40,15 +52,15 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 		return startFloor(ctx, p.Binary, p.Processors, beside)
 	case strings.ContainsRune(name, filepath.Separator):
 		return Program{Name: filepath.Base(name), Binary: name, Processors: p.Processors}.Start(ctx, w)
-	case name != "opa" && name != "cerbos":
+	case !slices.Contains(append(Forms("opa"), Forms("cerbos")...), name):
 		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
 	case w.Rules+w.Rego+w.Batch+w.Stream > 0 || w.Approvals || w.Documents != "" || w.Organizations*w.Policies > 1:
 		return nil, fmt.Errorf("%w: %s is compared by the reference policy alone, without rules, and by single "+
 			"requests", ErrUnavailable, name)
-	case name == "opa":
-		return p.opa(ctx)
+	case strings.HasPrefix(name, "opa"):
+		return p.opa(ctx, name)
 	default:
-		return p.cerbos(ctx)
+		return p.cerbos(ctx, name)
 	}
 }
 

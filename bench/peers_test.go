@@ -15,14 +15,27 @@ import (
 	"writ.example/writ/engine"
 )
 
-// TestPeers_DecideTheSame checks that OPA and the engine decide alike. OPA's library runs the
-// same module as an OPA server. About half of the intents are allowed.
+// TestPeers_DecideTheSame checks that OPA and the engine decide alike, by the lean module and by the exported one.
+// OPA's library runs the same modules as an OPA server. About half of the intents are allowed.
 func TestPeers_DecideTheSame(t *testing.T) {
 	p := corpus.ReferencePolicy()
 	compiled, err := engine.CompilePolicy(p)
 	must(t, err)
-	query, err := rego.New(rego.Query("data.bench.reasons"), rego.Module("policy.rego", regoOf(p))).PrepareForEval(t.Context())
+	module, path, err := exported(p)
 	must(t, err)
+	ask := func(query, module string) func(input any) string {
+		prepared, err := rego.New(rego.Query(query), rego.Module("policy.rego", module)).PrepareForEval(t.Context())
+		must(t, err)
+		return func(input any) string {
+			results, err := prepared.Eval(t.Context(), rego.EvalInput(input))
+			must(t, err)
+			answer, err := json.Marshal(results[0].Expressions[0].Value)
+			must(t, err)
+			return string(answer)
+		}
+	}
+	lean := ask("data.bench.allow", leanOf(p))
+	reasons := ask(strings.ReplaceAll(strings.TrimPrefix(path, "/v1/"), "/", "."), module)
 	allowed := 0
 	for _, in := range append(corpustest.Intents(400, 1), corpus.AllowedIntent()) {
 		want := engine.Evaluate(compiled, nil, &engine.Input{Intent: in, Agent: engine.AgentUnregistered}).Decision == engine.Allow
@@ -30,12 +43,13 @@ func TestPeers_DecideTheSame(t *testing.T) {
 		must(t, err)
 		var document any
 		must(t, json.Unmarshal(text, &document))
-		results, err := query.Eval(t.Context(), rego.EvalInput(map[string]any{"intent": document}))
+		if got := lean(map[string]any{"intent": document}); (got == "true") != want {
+			t.Errorf("OPA, lean: %s of %s, writ %t", got, text, want)
+		}
+		input, err := inputOf(p, in)
 		must(t, err)
-		answer, err := json.Marshal(results[0].Expressions[0].Value)
-		must(t, err)
-		if got := strings.Contains(string(answer), "policy.allowed"); got != want {
-			t.Errorf("OPA allows %s: %t, writ %t: %s", text, got, want, answer)
+		if got := reasons(input); strings.Contains(got, "policy.allowed") != want {
+			t.Errorf("OPA, exported: %s of %s, writ %t", got, text, want)
 		}
 		if want {
 			allowed++
@@ -66,8 +80,10 @@ func TestExpression(t *testing.T) {
 // work. For example, only writ would decide by the rules.
 func TestPeers_AreSkippedWhereTheWorkIsNotTheirs(t *testing.T) {
 	for _, w := range []Work{{Organizations: 1, Policies: 1, Rules: 1}, {Organizations: 1, Policies: 1, Batch: 2}, {Organizations: 2, Policies: 1}} {
-		if _, err := (Peers{}).Start(t.Context(), "opa", w, nil); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("opa with %+v: %v, want that it is skipped", w, err)
+		for _, form := range append(Forms("opa"), Forms("cerbos")...) {
+			if _, err := (Peers{}).Start(t.Context(), form, w, nil); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s with %+v: %v, want that it is skipped", form, w, err)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,26 @@ func TestSummarize_ComparesWithTheFirst(t *testing.T) {
 	}
 	if s.Noise.Rounds != 3 || s.Noise.Rate.Most != 0 || s.Noise.Processor.Most != 0 {
 		t.Errorf("noise = %+v, want none", s.Noise)
+	}
+}
+
+// TestSummarize_JudgesTheTailBesideTheFloor checks that a p99 is divided by that of the floor in the same round: a
+// round in which the host was slow meets both.
+func TestSummarize_JudgesTheTailBesideTheFloor(t *testing.T) {
+	d := new(Data)
+	for i, slow := range []time.Duration{1, 10, 2} {
+		for subject, p99 := range map[string]time.Duration{"writ": 3, "floor": 2} {
+			r := &Run{Round: i + 1, Subject: subject, Load: "50%", Seconds: 1}
+			r.Scheduled.Record(slow * p99 * time.Millisecond)
+			d.Runs = append(d.Runs, r)
+		}
+	}
+	if got := d.Summarize().find("writ", "50%").FloorRatio; got < 1.49 || got > 1.51 {
+		t.Errorf("p99 of the floor's = %v, want 1.5", got)
+	}
+	d.Runs = slices.DeleteFunc(d.Runs, func(r *Run) bool { return r.Subject == "floor" })
+	if got := d.Summarize().find("writ", "50%").FloorRatio; got != 0 {
+		t.Errorf("without a floor = %v, want 0", got)
 	}
 }
 

@@ -25,6 +25,9 @@ type Row struct {
 	// the same load in the same round, and are the medians over the rounds. They are 0 if a round
 	// lacks a figure.
 	RateRatio, ProcessorRatio float64
+	// FloorRatio is the p99 divided by that of the floor under the same load in the same round, the median over the
+	// rounds. It is 0 if the floor was not measured.
+	FloorRatio float64
 	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of a
 	// round, measured from the schedule.
 	Scheduled, Sent load.Latencies
@@ -36,7 +39,7 @@ type Row struct {
 	Mismatched float64
 	Mismatch   string
 
-	rates, processors []float64 // the values of each round
+	rates, processors, p99s []float64 // the values of each round
 }
 
 // Noise is how much two measurements of the first subject in the same round differ.
@@ -114,6 +117,9 @@ func (d *Data) Summarize() *Summary {
 			row.RateRatio = paired(row.rates, first.rates)
 			row.ProcessorRatio = paired(row.processors, first.processors)
 		}
+		if floor := s.find(floorName, row.Load); floor != nil {
+			row.FloorRatio = paired(row.p99s, floor.p99s)
+		}
 	}
 	return s
 }
@@ -159,6 +165,7 @@ func (w *Row) add(r *Run) {
 	if r.ServerSeconds > 0 {
 		w.processors = append(w.processors, r.Processor())
 	}
+	w.p99s = append(w.p99s, seconds(r.Scheduled.At(.99)))
 	w.Refused += float64(r.Refused) / r.Seconds
 	w.Unsent += float64(r.Unsent) / r.Seconds
 	w.Mismatched += float64(r.Mismatched) / r.Seconds
@@ -204,14 +211,14 @@ func median(values []float64) float64 {
 func (s *Summary) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t,
-		"subject\tload\tintents/s\tof first\tµs/intent\tof first\tp50\tp90\tp99\tp99.9\tmax\tp99 "+
-			"sent\t503/s\tunsent/s\t")
+		"subject\tload\tintents/s\tof first\tµs/intent\tof first\tp50\tp90\tp99\tp99.9\tmax\tp99 sent\t"+
+			"p99 of floor\t503/s\tunsent/s\t")
 	for _, r := range s.Rows {
 		at := func(q float64) string { return short(r.Scheduled.At(q)) }
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.Subject, r.Load, r.Rate,
-			percent(r.RateRatio),
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.Subject, r.Load,
+			r.Rate, percent(r.RateRatio),
 			known(r.Processor), percent(r.ProcessorRatio), at(.5), at(.9), at(.99), at(.999), at(1),
-			short(r.Sent.At(.99)), r.Refused, r.Unsent)
+			short(r.Sent.At(.99)), percent(r.FloorRatio), r.Refused, r.Unsent)
 	}
 	if err := t.Flush(); err != nil {
 		return err

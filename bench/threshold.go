@@ -28,30 +28,31 @@ var figures = map[string]func(*Row) float64{
 	"refused":   func(r *Row) float64 { return r.Refused },
 	"unsent":    func(r *Row) float64 { return r.Unsent },
 
+	"p99/floor":  func(r *Row) float64 { return r.FloorRatio },
 	"mismatched": func(r *Row) float64 { return r.Mismatched },
 }
 
-// counted are the figures that are numbers a second. The others are times.
-var counted = map[string]bool{"rate": true, "refused": true, "unsent": true, "mismatched": true}
+// counted are the figures that are numbers: a second, or a ratio. The others are times.
+var counted = map[string]bool{"p99/floor": true, "rate": true, "refused": true, "unsent": true, "mismatched": true}
 
 func latency(q float64) func(*Row) float64 {
 	return func(r *Row) float64 { return r.Scheduled.At(q).Seconds() }
 }
 
-var comparison = regexp.MustCompile(`^\s*([a-z0-9.]+)\s*([<>])\s*(\S+)\s*$`)
+var comparison = regexp.MustCompile(`^\s*([a-z0-9./]+)\s*([<>])\s*(\S+)\s*$`)
 
 // UnmarshalText reads a threshold, such as p99>10ms or rate<5000. It is exceeded where the comparison holds.
 func (t *Threshold) UnmarshalText(text []byte) error {
 	m := comparison.FindStringSubmatch(string(text))
 	if m == nil || figures[m[1]] == nil {
-		return fmt.Errorf("%q: want p50, p90, p99, p99.9, max, processor, rate, refused, unsent or mismatched, then > "+
-			"or < and a limit, such as p99>10ms", text)
+		return fmt.Errorf("%q: want p50, p90, p99, p99.9, max, processor, rate, refused, unsent, mismatched or "+
+			"p99/floor, then > or < and a limit, such as p99>10ms", text)
 	}
 	*t = Threshold{figure: m[1], below: m[2] == "<", text: strings.TrimSpace(string(text))}
 	if counted[t.figure] {
 		n, err := strconv.ParseFloat(m[3], 64)
 		if err != nil || !(n >= 0) {
-			return fmt.Errorf("%q: want a number a second, such as %s%s100", text, m[1], m[2])
+			return fmt.Errorf("%q: want a number, such as %s%s100", text, m[1], m[2])
 		}
 		t.limit = n
 		return nil
@@ -69,13 +70,20 @@ func (t *Threshold) UnmarshalText(text []byte) error {
 func (s *Summary) Exceeded(thresholds []Threshold) (sentences []string) {
 	for _, t := range thresholds {
 		for _, r := range s.Rows {
-			if r.Subject != s.Rows[0].Subject || t.figure == "rate" && strings.HasSuffix(r.Load, "%") {
+			switch {
+			case r.Subject != s.Rows[0].Subject:
+				continue
+			case t.figure == "rate" && strings.HasSuffix(r.Load, "%"):
 				continue // the rate of such a load is a share of another one
+			case t.figure == "p99/floor" && r.Load == "closed":
+				continue // at saturation the latency follows from the rate
 			}
 			got := figures[t.figure](r)
 			switch {
 			case t.figure == "processor" && got == 0:
 				sentences = append(sentences, t.text+": the processor time is not known: give --pid or --admin")
+			case t.figure == "p99/floor" && got == 0:
+				sentences = append(sentences, t.text+": the floor was not measured: give --peer floor")
 			case t.below && got < t.limit, !t.below && got > t.limit:
 				sentences = append(sentences, fmt.Sprintf("%s: load %s has %s", t.text, r.Load, t.show(got)))
 			}
@@ -85,7 +93,10 @@ func (s *Summary) Exceeded(thresholds []Threshold) (sentences []string) {
 }
 
 func (t Threshold) show(v float64) string {
-	if counted[t.figure] {
+	switch {
+	case t.figure == "p99/floor":
+		return fmt.Sprintf("%.2f", v)
+	case counted[t.figure]:
 		return fmt.Sprintf("%.0f a second", v)
 	}
 	return short(time.Duration(v * float64(time.Second)))

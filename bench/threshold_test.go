@@ -17,8 +17,8 @@ func TestThreshold_Refuses(t *testing.T) {
 		"p99>10":      "such as p99>10ms",
 		"p99>-1ms":    "want a time with its unit",
 		"rate<5000/s": "such as rate<100",
-		"rate<NaN":    "want a number a second",
-		"refused>1ms": "want a number a second",
+		"rate<NaN":    "want a number",
+		"refused>1ms": "want a number",
 		"p99>1ms,max": "want a time with its unit",
 	} {
 		if err := new(Threshold).UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -59,6 +59,14 @@ func TestSummary_Exceeded(t *testing.T) {
 		if got := s.Exceeded([]Threshold{th}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.text, got, c.want)
 		}
+	}
+	ratio := Threshold{figure: "p99/floor", limit: 1.5, text: "p99/floor>1.5"}
+	if got := s.Exceeded([]Threshold{ratio}); len(got) != 1 || !strings.Contains(got[0], "give --peer floor") {
+		t.Errorf("a ratio without a floor: %q", got)
+	}
+	s.Rows[1].FloorRatio = 1.7
+	if got := s.Exceeded([]Threshold{ratio}); !slices.Equal(got, []string{"p99/floor>1.5: load 50% has 1.70"}) {
+		t.Errorf("a ratio: %q, want the open loop's alone", got)
 	}
 	s.Rows[0].Processor = 0
 	if got := s.Exceeded([]Threshold{{figure: "processor", limit: 1, text: "processor>1s"}}); len(got) != 1 ||

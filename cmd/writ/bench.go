@@ -41,7 +41,7 @@ type benchWork struct {
 type benchRunCmd struct {
 	URL  string   `arg:"" optional:"" help:"Server to measure, such as https://writ.example.com. Default: this binary serves, in a temporary directory."`
 	Self bool     `help:"Measure this binary, as without URL."`
-	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
+	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa (three forms), cerbos (without and with its audit log), or the path of another writ's binary. It can be repeated."`
 
 	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego or history, such as orgs=1000; with another --send; or with another flag of writ serve, such as --vary=--audit-ack=queued. It can be repeated."`
 
@@ -91,7 +91,8 @@ times as many at most.
 
 --fail-if judges p50, p90, p99, p99.9 and max (from the schedule), processor (of an intent),
 rate, refused (503), unsent and mismatched (a second) of the first server under each load,
-but the rate not where the load is a share. The exit code is 99 if one is exceeded, and 3 if others used
+and in open loops p99/floor, the p99 divided by that of --peer floor, but the rate not where
+the load is a share. The exit code is 99 if one is exceeded, and 3 if others used
 the machine in every round, so that nothing can be said.
 
 A server at URL keeps what it is given: policies 7b0c2f6e-…, rules, a key a run, and the

@@ -113,7 +113,12 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	}
 	peers := bench.Peers{Binary: self, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say}
 	for _, name := range c.Peer {
-		err := add(peers.Start(ctx, name, work, b.Subjects[0]))
+		var err error
+		for _, form := range bench.Forms(name) {
+			if err == nil {
+				err = add(peers.Start(ctx, form, work, b.Subjects[0]))
+			}
+		}
 		if errors.Is(err, bench.ErrUnavailable) {
 			b.Say("SKIPPED %s: %v", name, err)
 			b.Header.Skipped = append(b.Header.Skipped, bench.Skipped{Name: name, Why: err.Error()})
