@@ -3,6 +3,7 @@ package system
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,14 @@ func TestReplicas_LateStream(t *testing.T) {
 	}
 	stream.By(5 * time.Second)
 	time.Sleep(6 * time.Second) // the events come again, late
+	over := make(chan struct{})
+	release := sync.OnceFunc(func() { close(over) })
+	t.Cleanup(release)
+	stream.At(func(c mongotest.Command, answered bool) { // each replica tries to sign changes, and would hear of all
+		if c.Collection == "counters" && c.Name == "findAndModify" {
+			<-over
+		}
+	})
 	const allowed = `"reasons":["policy.allowed:`
 	for _, s := range []sender{keyed, operator} { // if the caches are trusted, they have the key and the policy now
 		if got := evaluate(s); got.status != http.StatusOK || !strings.Contains(got.body, allowed) {
@@ -65,6 +74,7 @@ func TestReplicas_LateStream(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	release()
 	late.stop(t)
 	c.stop(t)
 }
