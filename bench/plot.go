@@ -34,7 +34,7 @@ func bars(rows []*Row, values func(*Row) []float64, format string) template.HTML
 	svg(&b, plotWidth, barHeight*len(rows)+6, "bars")
 	for i, row := range rows {
 		y, m := barHeight*i+4, median(values(row))
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, y+16, xml(row.Subject))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, y+16, escaped(row.Subject))
 		fmt.Fprintf(&b, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="20" rx="2"/>`, i%colors, nameWidth, y,
 			max(1, x(m)-nameWidth))
 		for _, v := range values(row) {
@@ -100,7 +100,7 @@ func curves(rows []*Row) template.HTML {
 			fmt.Fprintf(&b, "%.1f,%.1f ", x(q), y(row.Scheduled.At(q)))
 		}
 		b.WriteString(`"/>`)
-		fmt.Fprintf(&legend, `<li class="key%d">%s: p50 %s, p99 %s, p99.9 %s, most %s`, i%colors, xml(row.Subject),
+		fmt.Fprintf(&legend, `<li class="key%d">%s: p50 %s, p99 %s, p99.9 %s, most %s`, i%colors, escaped(row.Subject),
 			short(row.Scheduled.At(.5)), short(row.Scheduled.At(.99)), short(row.Scheduled.At(.999)),
 			short(row.Scheduled.At(1)))
 	}

@@ -93,10 +93,10 @@ func loads(rows []*Row) (all []string) {
 	return all
 }
 
-// xml escapes a text for SVG.
-func xml(text string) string { return template.HTMLEscapeString(text) }
+// escaped escapes a text for SVG.
+func escaped(text string) string { return template.HTMLEscapeString(text) }
 
 // svg begins a picture with a width and a height. The picture shrinks with the page.
 func svg(b *strings.Builder, width, height int, label string) {
-	fmt.Fprintf(b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, xml(label))
+	fmt.Fprintf(b, `<svg viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, escaped(label))
 }

@@ -228,7 +228,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 // once warms a subject up and runs one load.
 func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
 	o := load.Options{Conns: b.Conns, Duration: b.Warmup}
-	if b.Warmup > 0 && (l.Ramp == 0 || l.From == 0) { // a stage goes on from the one before it
+	if b.Warmup > 0 && l.Ramp == 0 { // stages begin as slowly as they say
 		if _, err := load.Drive(ctx, s.target, o); err != nil {
 			return nil, err
 		}

@@ -65,9 +65,17 @@ func (t *Threshold) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Exceeded returns a sentence for each threshold that a load of the first subject does not keep, and for each that
-// cannot be told, because the figure is not known.
-func (s *Summary) Exceeded(thresholds []Threshold) (sentences []string) {
+// Judgment says whether a load of the first subject keeps a threshold. A figure that is not known exceeds it.
+type Judgment struct {
+	Threshold string `json:"threshold"`
+	Load      string `json:"load"`
+	Value     string `json:"value"`
+	Exceeded  bool   `json:"exceeded"`
+	Says      string `json:"-"` // a sentence
+}
+
+// Judge holds each load of the first subject to each threshold.
+func (s *Summary) Judge(thresholds []Threshold) (all []Judgment) {
 	for _, t := range thresholds {
 		for _, r := range s.Rows {
 			switch {
@@ -78,15 +86,32 @@ func (s *Summary) Exceeded(thresholds []Threshold) (sentences []string) {
 			case t.figure == "p99/floor" && r.Load == "closed":
 				continue // at saturation the latency follows from the rate
 			}
-			got := figures[t.figure](r)
-			switch {
-			case t.figure == "processor" && got == 0:
-				sentences = append(sentences, t.text+": the processor time is not known: give --pid or --admin")
-			case t.figure == "p99/floor" && got == 0:
-				sentences = append(sentences, t.text+": the floor was not measured: give --peer floor")
-			case t.below && got < t.limit, !t.below && got > t.limit:
-				sentences = append(sentences, fmt.Sprintf("%s: load %s has %s", t.text, r.Load, t.show(got)))
-			}
+			all = append(all, t.judge(r))
+		}
+	}
+	return all
+}
+
+func (t Threshold) judge(r *Row) Judgment {
+	got := figures[t.figure](r)
+	j := Judgment{Threshold: t.text, Load: r.Load, Value: t.show(got)}
+	switch {
+	case t.figure == "processor" && got == 0:
+		j.Exceeded, j.Value, j.Says = true, "", t.text+": the processor time is not known: give --pid or --admin"
+	case t.figure == "p99/floor" && got == 0:
+		j.Exceeded, j.Value, j.Says = true, "", t.text+": the floor was not measured: give --peer floor"
+	default:
+		j.Exceeded = t.below && got < t.limit || !t.below && got > t.limit
+		j.Says = fmt.Sprintf("%s: load %s has %s", t.text, r.Load, j.Value)
+	}
+	return j
+}
+
+// Exceeded returns a sentence for each judgment that says that a threshold is exceeded.
+func Exceeded(judged []Judgment) (sentences []string) {
+	for _, j := range judged {
+		if j.Exceeded {
+			sentences = append(sentences, j.Says)
 		}
 	}
 	return sentences

@@ -27,8 +27,8 @@ func TestThreshold_Refuses(t *testing.T) {
 	}
 }
 
-// TestSummary_Exceeded checks that a threshold is held against each load of the first subject alone.
-func TestSummary_Exceeded(t *testing.T) {
+// TestSummary_Judge checks that a threshold is held against each load of the first subject alone.
+func TestSummary_Judge(t *testing.T) {
 	row := func(subject, load string, p99 time.Duration, rate, processor float64) *Row {
 		r := &Row{Subject: subject, Load: load, Rate: rate, Processor: processor}
 		for range 100 {
@@ -56,20 +56,20 @@ func TestSummary_Exceeded(t *testing.T) {
 		if err := th.UnmarshalText([]byte(c.text)); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Exceeded([]Threshold{th}); !slices.Equal(got, c.want) {
+		if got := Exceeded(s.Judge([]Threshold{th})); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.text, got, c.want)
 		}
 	}
 	ratio := Threshold{figure: "p99/floor", limit: 1.5, text: "p99/floor>1.5"}
-	if got := s.Exceeded([]Threshold{ratio}); len(got) != 1 || !strings.Contains(got[0], "give --peer floor") {
+	if got := Exceeded(s.Judge([]Threshold{ratio})); len(got) != 1 || !strings.Contains(got[0], "give --peer floor") {
 		t.Errorf("a ratio without a floor: %q", got)
 	}
 	s.Rows[1].FloorRatio = 1.7
-	if got := s.Exceeded([]Threshold{ratio}); !slices.Equal(got, []string{"p99/floor>1.5: load 50% has 1.70"}) {
+	if got := Exceeded(s.Judge([]Threshold{ratio})); !slices.Equal(got, []string{"p99/floor>1.5: load 50% has 1.70"}) {
 		t.Errorf("a ratio: %q, want the open loop's alone", got)
 	}
 	s.Rows[0].Processor = 0
-	if got := s.Exceeded([]Threshold{{figure: "processor", limit: 1, text: "processor>1s"}}); len(got) != 1 ||
+	if got := Exceeded(s.Judge([]Threshold{{figure: "processor", limit: 1, text: "processor>1s"}})); len(got) != 1 ||
 		!strings.Contains(got[0], "not known") {
 		t.Errorf("a figure that is not known: %q", got)
 	}

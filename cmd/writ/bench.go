@@ -63,7 +63,7 @@ type benchRunCmd struct {
 	Warmup    time.Duration `default:"1s" help:"How long a server is warmed up before each."`
 	MaxOther  float64       `default:"0.1" placeholder:"N" help:"Processors that others may use while a round is measured; 0 for any number."`
 	Pin       string        `default:"auto" placeholder:"SERVER:DRIVER" help:"Processors of the servers that are started and of the driver, such as 0:1 or 0-1:2,3; auto is 0:1 where there are two, off is none."`
-	Out       string        `placeholder:"NAME" help:"Write NAME.jsonl and NAME.html. Default: writ-bench- and the time."`
+	Out       string        `placeholder:"NAME" help:"Write NAME.jsonl (raw data), NAME.html (a report), NAME.json (the summary), and with --fail-if NAME.xml (JUnit). Default: writ-bench- and the time."`
 
 	FailIf []bench.Threshold `sep:"none" placeholder:"FIGURE>LIMIT" help:"Exit with 99 if the first server exceeds this, such as p99>10ms, or stays below it, such as rate<5000. It can be repeated."`
 }

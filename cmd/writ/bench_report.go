@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -20,7 +21,7 @@ func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	name := strings.TrimSuffix(c.File, ".jsonl") + ".html"
-	if err := writeReport(d, name); err != nil {
+	if err := writeFile(name, d.WriteHTML); err != nil {
 		return err
 	}
 	if err := d.Summarize().Print(s.out); err != nil {
@@ -30,13 +31,14 @@ func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 	return nil
 }
 
-func writeReport(d *bench.Data, name string) (err error) {
+// writeFile writes a file.
+func writeFile(name string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(name) //nolint:gosec // the user chose the name
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return d.WriteHTML(f)
+	return write(f)
 }
 
 type benchFloorCmd struct {

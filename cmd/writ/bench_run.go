@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,11 +45,24 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 	if err := summary.Print(s.out); err != nil {
 		return err
 	}
-	if err := writeReport(d, name+".html"); err != nil {
+	if err := c.report(d, summary, name); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s.jsonl has the raw data, %s.html the report\n", name, name)
 	return c.judge(summary)
+}
+
+// report writes the files beside the raw data: a page for people, JSON, and JUnit XML if there are thresholds.
+func (c *benchRunCmd) report(d *bench.Data, summary *bench.Summary, name string) error {
+	judged := summary.Judge(c.FailIf)
+	err := errors.Join(
+		writeFile(name+".html", d.WriteHTML),
+		writeFile(name+".json", func(w io.Writer) error { return summary.WriteJSON(w, d.Header, judged) }),
+	)
+	if err == nil && len(judged) > 0 {
+		err = writeFile(name+".xml", func(w io.Writer) error { return summary.WriteJUnit(w, judged) })
+	}
+	return err
 }
 
 // The exit codes of --fail-if.
@@ -59,7 +73,7 @@ const (
 
 // judge returns an error if the summary does not keep a threshold of --fail-if.
 func (c *benchRunCmd) judge(summary *bench.Summary) error {
-	switch exceeded := summary.Exceeded(c.FailIf); {
+	switch exceeded := bench.Exceeded(summary.Judge(c.FailIf)); {
 	case len(c.FailIf) == 0:
 		return nil
 	case summary.OnlyDropped:
