@@ -8,12 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/receipt"
 )
-
-// intent identifies an intent. Each intent is decided once. id is [storage.Record.IntentKey].
-type intent struct{ org, id string }
 
 // Append implements storage.Log.
 func (s *Store) Append(
@@ -59,25 +55,8 @@ func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err 
 }
 
 func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
-	var stored *index.Iterator
-	defer func() {
-		if stored != nil {
-			err = errors.Join(err, stored.Close())
-		}
-	}()
 	name := func(r *storage.Record) intent { return intent{r.OrganizationID, r.IntentKey()} }
-	return divide(batch, name, func(_ *storage.Record, name intent) (_ *storage.Record, err error) {
-		s.keys = s.keys[:0].org(kindIntent, name.org).text(name.id)
-		if s.index.Lacks(s.keys) {
-			return nil, nil
-		}
-		if stored == nil {
-			if stored, err = s.index.Lookups(); err != nil {
-				return nil, err
-			}
-		}
-		return s.byIntent(stored, name)
-	})
+	return divide(batch, name, func(_ *storage.Record, name intent) (*storage.Record, error) { return s.decided(name) })
 }
 
 // divide splits a batch by the names of its elements. fresh has the elements with new names. For
@@ -107,29 +86,6 @@ func divide[E any, N comparable](
 	return existing, fresh, nil
 }
 
-// byIntent returns the record of an intent, or nil.
-func (s *Store) byIntent(stored *index.Iterator, i intent) (*storage.Record, error) {
-	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
-	id, found, err := stored.Find(s.keys)
-	if !found || err != nil {
-		return nil, err
-	}
-	return s.storedRecord(i, id)
-}
-
-// v is the value at the key of i.
-func (s *Store) storedRecord(i intent, v []byte) (*storage.Record, error) {
-	id, left, _, err := parseIntent(v, s.tip.ID)
-	if err != nil || len(left) > 0 {
-		return i.removed(id), err
-	}
-	r, err := s.record(i.org, id)
-	if errors.Is(err, storage.ErrNotFound) {
-		err = fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
-	}
-	return r, err
-}
-
 // Decided implements storage.Log. It waits for a running append, whose records can be read before
 // they are durable. With [Options.WriteBehind] it also returns records that are not durable yet,
 // because the callers that appended them have been answered already.
@@ -139,12 +95,11 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	name := intent{org, storage.IntentKey(intentID, approvalID)}
-	v, err := s.index.Get(orgKey(kindIntent, org).text(name.id))
-	if err != nil {
-		return nil, err
+	r, err := s.decided(intent{org, storage.IntentKey(intentID, approvalID)})
+	if r == nil && err == nil {
+		err = storage.ErrNotFound
 	}
-	return s.storedRecord(name, v)
+	return r, err
 }
 
 // appendSealed writes a sealed batch with its head as one frame, and adds its keys and meters to
@@ -181,12 +136,13 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 func (s *Store) addKeys(
 	number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick,
 ) {
-	k := &s.buffers.keys
+	k, hashes := &s.buffers.keys, s.buffers.hashes[:0]
 	k.reset(number)
 	k.head(seq)
 	for i, r := range sealed.Records {
-		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i))
+		k.record(r, ids[r], uint32(i))
 		k.counts(r)
+		hashes = append(hashes, s.intents.Hash(r.OrganizationID, r.IntentID))
 	}
 	for i, e := range sealed.Entries {
 		k.entry(e, place{seq, uint32(len(sealed.Records) + i)})
@@ -195,6 +151,8 @@ func (s *Store) addKeys(
 		k.meter(t.meter, t.stored)
 	}
 	s.index.Add(number, &k.Keys)
+	s.intents.Add(number, hashes)
+	s.buffers.hashes = hashes
 }
 
 // Tip implements storage.Log.

@@ -15,6 +15,8 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 // CheckIndex compares the rows that were read with the keys of their intents and decisions. It
@@ -53,13 +55,25 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 		f(&sums)
 		found[org] = sums
 	}
-	err := r.s.scanKind(ctx, kindIntent, func(org string, intent, v []byte) error {
-		id, left, _, err := parseIntent(v, r.s.tip.ID)
-		if err == nil && len(left) == 0 {
-			add(org, func(sums *storage.RowSums) { sums.ByIntent.Add(id, string(intent)) })
-		}
+	if err := r.s.intents.Check(ctx); errors.Is(err, index.ErrTable) {
+		return &storage.BreakError{Err: err}
+	} else if err != nil {
 		return err
+	}
+	var seen index.Filter
+	again := make(map[uint64]int)
+	err := r.eachStanding(ctx, func(it *item, intentKey string) error {
+		add(it.org, func(sums *storage.RowSums) { sums.ByIntent.Add(it.id, intentKey) })
+		hash := r.s.hashOf(it.org, intentKey)
+		if !seen.Lacks(hash) {
+			again[hash]++
+		}
+		seen.Add(hash)
+		return nil
 	})
+	if err == nil {
+		err = r.checkOnce(ctx, again)
+	}
 	if err != nil {
 		return err
 	}
@@ -77,6 +91,105 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 		}
 	}
 	return nil
+}
+
+// checkOnce checks that no two rows are of one intent. again has the hashes that more than one row may have.
+func (r *ReadOnly) checkOnce(ctx context.Context, again map[uint64]int) error {
+	if len(again) == 0 {
+		return nil
+	}
+	decided := make(map[intent]uuid.UUID)
+	return r.eachStanding(ctx, func(it *item, intentKey string) error {
+		if again[r.s.hashOf(it.org, intentKey)] == 0 {
+			return nil
+		}
+		name := intent{it.org, intentKey}
+		if other, twice := decided[name]; twice {
+			return broken(it.org, it.id, "its intent %q is decided by %s too", intentKey, other)
+		}
+		decided[name] = it.id
+		return nil
+	})
+}
+
+// eachStanding calls f for the rows in the segments that were neither removed nor abandoned, the last one first. It does
+// not look whether they are in the index.
+func (r *ReadOnly) eachStanding(ctx context.Context, f func(it *item, intentKey string) error) error {
+	c := standing{s: r.s, abandoned: make(map[decisionOf]bool), f: f}
+	if err := r.s.removedIntents(c.removed.Add); err != nil {
+		return err
+	}
+	for _, seg := range slices.Backward(r.s.log.Segments()) {
+		var frames []segment.Frame
+		last := seg.First + uint64(seg.Frames) - 1 //nolint:gosec // it counts
+		err := r.s.log.ScanTo(ctx, seg.First, last, func(f segment.Frame) error {
+			frames = append(frames, f)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, stored := range slices.Backward(frames) {
+			for i, b := range slices.Backward(stored.Items) {
+				it, err := parseItem(b)
+				if err == nil {
+					err = c.item(&it)
+				}
+				if broken := (*storage.BreakError)(nil); errors.As(err, &broken) {
+					return err
+				} else if err != nil {
+					return &storage.BreakError{Err: fmt.Errorf("frame %d, item %d: %w", stored.Number, i, err)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// standing finds the rows that were neither removed nor abandoned. It takes the items from the last to the first.
+type standing struct {
+	s         *Store
+	removed   index.Filter // of the intents of removed rows
+	abandoned map[decisionOf]bool
+	f         func(it *item, intentKey string) error
+}
+
+type decisionOf struct {
+	org string
+	id  uuid.UUID
+}
+
+func (c *standing) item(it *item) error {
+	of := decisionOf{it.org, it.id}
+	switch it.kind {
+	case abandonedItem:
+		c.abandoned[of] = true
+		return nil
+	case recordItem, tombstoneItem:
+	default:
+		return nil
+	}
+	if c.abandoned[of] {
+		delete(c.abandoned, of) // an import before that stands
+		return nil
+	}
+	if it.kind == tombstoneItem {
+		return nil
+	}
+	k, err := it.intentKey()
+	if err != nil {
+		return err
+	}
+	if !c.removed.Lacks(c.s.hashOf(it.org, k)) {
+		v, err := c.s.index.Get(orgKey(kindIntent, it.org).text(k))
+		if err == nil && bytes.HasPrefix(v, it.id[:]) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return c.f(it, k)
 }
 
 // decisionKey reads a key of the index by decision. rest is the part of the key after the
@@ -111,19 +224,15 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err != nil {
 		return err
 	}
-	err = r.s.scanPrefix(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
-		id, left, _, err := parseIntent(v, r.s.tip.ID)
-		if len(left) > 0 || err != nil {
-			return false, err
+	err = r.eachStanding(ctx, func(it *item, intentKey string) error {
+		if it.org != org {
+			return nil
 		}
-		row, err := r.s.record(org, id)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			err = broken(org, id, "its intent %q is decided, and its row is not there", name)
-		case err == nil && row.IntentKey() != string(name):
-			err = broken(org, id, "intent %q leads to it, and it is of intent %q", name, row.IntentID)
+		_, err := r.s.record(org, it.id)
+		if errors.Is(err, storage.ErrNotFound) {
+			err = broken(org, it.id, "its intent %q is decided, and its row is not there", intentKey)
 		}
-		return false, err
+		return err
 	})
 	if err != nil {
 		return err
@@ -133,12 +242,12 @@ func (r *ReadOnly) misled(ctx context.Context, org string) error {
 
 func (r *ReadOnly) isFound(row *storage.Record) error {
 	org, id := row.OrganizationID, uuid.MustParse(row.DecisionID)
-	switch v, err := r.s.index.Get(orgKey(kindIntent, org).text(row.IntentKey())); {
-	case errors.Is(err, storage.ErrNotFound):
-		return broken(org, id, "its intent %q is not among the intents that are decided", row.IntentID)
+	switch it, err := r.s.standing(intent{org, row.IntentKey()}); {
 	case err != nil:
 		return err
-	case !bytes.Equal(v, id[:]):
+	case it.kind != recordItem:
+		return broken(org, id, "its intent %q is not among the intents that are decided", row.IntentID)
+	case it.id != id:
 		return broken(org, id, "its intent %q leads to another decision", row.IntentID)
 	}
 	_, err := r.s.index.Get(byDecisionKey(org, row.Decision).id(id))

@@ -8,7 +8,9 @@
 // without a head. Package segment writes and reads the frames, and item.go defines their content.
 // Package index finds an item by its key. The keys of the newest frames are in memory. Later many
 // keys move to Pebble together. When the directory is opened, the frames whose keys are not in
-// Pebble are read. A segment is rewritten once half of its bytes are removed rows: see garbage.go.
+// Pebble are read. Intents have no keys: each sealed segment has a table of them beside it, and
+// those of the active segment are in memory: see intents.go. A segment is rewritten once half of its
+// bytes are removed rows: see garbage.go.
 //
 // # Keys
 //
@@ -16,6 +18,7 @@
 // its id follows in two bytes, big-endian, and then the id. The other parts of the key are:
 //
 //	00 "writ"                                    format        decimal text
+//	00 "secret"                                  secret        32 bytes: see intents.go
 //	'C' revision(8) number(4)                    change        JSON of a storage.Change
 //	'I'                                          indexed       the last frame whose keys are here: 8 bytes
 //	'S' segment(8)                               garbage       see garbage.go
@@ -24,10 +27,10 @@
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
 //	'W' …                                        values that follow from the history: see journal.go
 //	'c' org counted-by(1) day(4) value           counts of the hours: see counts.go
-//	'd' org decision(1) decision-id(16)          decisions by outcome
+//	'd' org decision(1) decision-id(16)          decisions by outcome: 01 if no meter counts it, or nothing
 //	'h' org decision-id(16)                      history row   where it is: see item.go
 //	'h' org decision-id(16) 's'                  its settlement, in the same way
-//	'i' org intent-id                            decision-id(16), and the leaves of a removed row: see retention.go
+//	'i' org intent-id                            what is left of a removed row: see retention.go
 //	'k' seq(8)                                   head          where it is
 //	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes

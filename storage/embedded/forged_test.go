@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/segment"
 	"writ.example/writ/storage/ledger"
 	"writ.example/writ/storage/receipt"
 	"writ.example/writ/storage/storagetest/forged"
@@ -97,14 +98,15 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := s.write(signed, append([][]byte{append([]byte{removedItem}, make([]byte, 32)...)}, s.buffers.encode(sealed, ids, &receipt.SignedHead{Head: receipt.Head{Size: 1 << 30}})...))
+	items := append([][]byte{append([]byte{removedItem}, make([]byte, 32)...)}, s.buffers.encode(sealed, ids, &receipt.SignedHead{Head: receipt.Head{Size: 1 << 30}})...)
+	number, err := s.write(signed, items)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := frameKeys{frame: number}
 	k.head(head.Seq)
 	for i, r := range sealed.Records {
-		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i+1))
+		k.record(r, ids[r], uint32(i+1))
 	}
 	for i, e := range sealed.Entries {
 		index := uint32(1 + len(sealed.Records) + i)
@@ -125,5 +127,6 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	s.index.Add(number, &k.Keys)
+	must(t, s.intents.AddFrame(segment.Frame{Number: number, Head: signed, Items: items}))
 	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 }

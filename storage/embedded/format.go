@@ -13,7 +13,7 @@ import (
 // format is the number of the directory's format. It covers the keys and values, and the items of
 // the segments. Open refuses a directory with another number, because this version would misread
 // the directory.
-const format = 10
+const format = 11
 
 var errFormat = errors.New("the data directory has another format")
 
@@ -50,6 +50,9 @@ func (s *Store) load(found inspection) error {
 		s.checkClock()
 	}
 	s.change = max(found.tip.Change, found.noted.Change) // no revision is used twice, even after a loss
+	if err := s.keepSecret(); err != nil {
+		return err
+	}
 	if len(found.reasons) > 0 {
 		return errors.Join(s.acceptLoss(), s.noteTip(s.end()))
 	}
@@ -73,6 +76,7 @@ func (s *Store) create() error {
 	}
 	b := s.newBatch()
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
+	b.set(secretKey, s.secret[:])
 	b.set(markKey(headStream, 0), nil)
 	b.set(markKey(changeStream, 0), nil)
 	if err := s.apply(b); err != nil {

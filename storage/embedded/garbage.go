@@ -130,6 +130,9 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 			return err
 		})
 	})
+	if err == nil {
+		err = s.intents.Rewritten(number)
+	}
 	s.rewrites.Unlock()
 	if err != nil {
 		return err

@@ -79,23 +79,13 @@ type recordLister struct {
 // ofIntent reads a page of the rows of the filter's intent: the one without an approval, and those
 // under one.
 func (l *recordLister) ofIntent(ctx context.Context, before []byte) error {
-	name := orgKey(kindIntent, l.org).text(l.filter.IntentID)
-	under := append(bytes.Clone(name), 0)
-	var ids []uuid.UUID
-	visit := func(_, v []byte) (bool, error) {
-		id, err := uuid.FromBytes(v[:min(idLen, len(v))])
-		if len(v) == idLen && (before == nil || bytes.Compare(v, before) < 0) { // others are removed
-			ids = append(ids, id)
-		}
-		return false, err
-	}
-	for _, upper := range []key{under, key(under).end()} {
-		if err := l.s.index.Scan(ctx, name, upper, visit); err != nil {
-			return err
-		}
-		name = under
+	ids, err := l.s.decisionsOf(l.org, l.filter.IntentID)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return err
 	}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(b[:], a[:]) })
+	ids = slices.Compact(ids) // one that was imported again is there twice
+	ids = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return before != nil && bytes.Compare(id[:], before) >= 0 })
 	for i, id := range ids {
 		if len(l.records) == l.limit {
 			l.next = cursor(kindRecord, ids[i-1][:])
@@ -105,7 +95,7 @@ func (l *recordLister) ofIntent(ctx context.Context, before []byte) error {
 		if err == nil && l.filter.Selects(r) {
 			l.records = append(l.records, r)
 		}
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // retention has removed it in between
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // it was removed or abandoned
 			return err
 		}
 	}

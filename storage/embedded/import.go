@@ -10,7 +10,6 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 )
 
@@ -35,7 +34,7 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err != nil {
 		return err
 	}
-	return s.replay(stored)
+	return errors.Join(s.replay(stored), s.intents.AddFrame(stored))
 }
 
 // writeImport writes a frame without a head, and makes the frame durable. The caller holds
@@ -59,14 +58,9 @@ func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
 // importItems returns the items of the rows and tombstones that are not stored yet. The caller
 // holds s.commits.
 func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone) (items [][]byte, err error) {
-	stored, err := s.index.Lookups()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stored.Close()) }()
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID) // CheckImport has parsed it already
-		earlier, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
+		earlier, err := s.decided(intent{r.OrganizationID, r.IntentKey()})
 		if earlier != nil {
 			err = storage.SameRow(earlier, r)
 		} else if err == nil {
@@ -84,7 +78,7 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 		}
 	}
 	for _, t := range removed {
-		fresh, err := s.isFresh(stored, t)
+		fresh, err := s.isFresh(t)
 		if err != nil {
 			return nil, err
 		}
@@ -109,16 +103,21 @@ func (s *Store) noRow(org string, id uuid.UUID) error {
 }
 
 // isFresh reports whether t is not stored yet.
-func (s *Store) isFresh(stored *index.Iterator, t *storage.Tombstone) (bool, error) {
+func (s *Store) isFresh(t *storage.Tombstone) (bool, error) {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has parsed it already
-	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
-	earlier, found, err := stored.Find(s.keys)
+	name := intent{t.OrganizationID, t.IntentKey()}
+	earlier, err := s.decided(name)
+	if err == nil && earlier != nil && earlier.Removed() {
+		var left []byte
+		left, err = s.index.Get(orgKey(kindIntent, name.org).text(name.id))
+		if string(left) == string(id[:])+string(leavesOf(t)) {
+			return false, err
+		}
+	}
 	switch {
 	case err != nil:
 		return false, err
-	case found && string(earlier) == string(id[:])+string(leavesOf(t)):
-		return false, nil
-	case found:
+	case earlier != nil:
 		return false,
 			fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict,
 				id)

@@ -69,6 +69,9 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		return 0, err
 	}
 	s.index.Add(stored.Number, new(index.Keys))
+	if err := s.intents.AddFrame(stored); err != nil {
+		return 0, err
+	}
 	s.rewriteLater()
 	return n.All(), nil
 }
@@ -80,27 +83,31 @@ func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
 	f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
-	own := func(of [16]byte) bool { return of == chain }
-	return s.scanPrefix(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
-		intent := string(name)
-		id, left, imported, err := parseIntent(v, chain)
+	own, more := func(of [16]byte) bool { return of == chain }, true
+	rows := orgKey(kindRecord, org)
+	err := s.eachRow(ctx, s.index.Scan, org, rows, rows.end(), func(id uuid.UUID, row, settlement []byte) (bool, error) {
+		if row == nil {
+			return false, nil // CountExpired removes it
+		}
+		r, err := s.readRow(org, id, row, settlement, nil)
 		if err != nil {
 			return true, err
 		}
-		if len(left) > 0 {
-			if !n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) {
-				return false, nil
-			}
-		} else {
-			r, err := s.record(org, id)
-			if err != nil {
-				return true, err
-			}
-			if foreign, err := n.AddRow(r, own); !foreign || err != nil {
-				return false, err
-			}
+		if foreign, err := n.AddRow(r, own); !foreign || err != nil {
+			return false, err
 		}
-		more, err := f(intent, id)
+		more, err = f(r.IntentKey(), id)
+		return !more, err
+	})
+	if err != nil || !more {
+		return err
+	}
+	return s.scanPrefix(ctx, orgKey(kindIntent, org), func(name, v []byte) (bool, error) {
+		id, left, imported, err := parseIntent(v, chain)
+		if err != nil || !n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) {
+			return false, err
+		}
+		more, err := f(string(name), id)
 		return !more, err
 	})
 }

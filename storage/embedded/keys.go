@@ -25,7 +25,7 @@ const (
 	kindCount      kind = index.Counts
 	kindByDecision kind = 'd'
 	kindRecord     kind = 'h'
-	kindIntent     kind = index.Intents
+	kindIntent     kind = 'i'
 	kindHead       kind = 'k'
 	kindEntry      kind = 'l'
 	kindMeter      kind = index.Meters

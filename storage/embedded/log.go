@@ -8,7 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
@@ -28,6 +27,9 @@ func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.newIntents(fs); err != nil {
+		return err
+	}
 	indexed := s.index.Indexed()
 	if stale {
 		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir,
@@ -37,7 +39,10 @@ func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 		}
 		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", indexed)
 	}
-	return s.log.Scan(context.Background(), indexed+1, s.replay)
+	if err := s.log.Scan(context.Background(), indexed+1, s.replay); err != nil || s.options.ReadOnly {
+		return err
+	}
+	return s.loadIntents()
 }
 
 // replay adds the keys of a frame to the index. If the frame abandons an import, replay deletes the
@@ -75,10 +80,14 @@ func (s *Store) replay(stored segment.Frame) error {
 
 // frameBuffers are buffers for building a frame. The next frame uses them again.
 type frameBuffers struct {
-	rows  []byte
-	items [][]byte
-	keys  frameKeys
+	rows   []byte
+	items  [][]byte
+	keys   frameKeys
+	hashes []uint64 // of the intents
 }
+
+// notMetered is the value of the index by decision for a row that no meter counts. Other rows have an empty value.
+const notMetered = 1
 
 // frameKeys are the keys of a frame.
 type frameKeys struct {
@@ -113,12 +122,13 @@ func (k *frameKeys) head(seq uint64) {
 	k.End(k.at(0))
 }
 
-func (k *frameKeys) record(org, intentKey string, d engine.Decision, id uuid.UUID, index uint32) {
-	k.End(k.key().org(kindRecord, org).id(id))
+func (k *frameKeys) record(r *storage.Record, id uuid.UUID, index uint32) {
+	k.End(k.key().org(kindRecord, r.OrganizationID).id(id))
 	k.End(k.at(index))
-	k.End(k.key().org(kindIntent, org).text(intentKey))
-	k.End(k.key().id(id))
-	k.End(k.key().org(kindByDecision, org).decision(d).id(id))
+	k.End(k.key().org(kindByDecision, r.OrganizationID).decision(r.Decision).id(id))
+	if !r.Metered() {
+		k.Buf = append(k.Buf, notMetered)
+	}
 	k.End(k.Buf)
 }
 
@@ -159,7 +169,7 @@ func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) erro
 		if err != nil {
 			return err
 		}
-		k.record(it.org, r.IntentKey(), r.Decision, it.id, at.index)
+		k.record(r, it.id, at.index)
 		k.counts(r)
 		if r.Metered() && !f.imported() {
 			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++

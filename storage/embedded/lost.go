@@ -3,8 +3,7 @@ package embedded
 import (
 	"cmp"
 	"context"
-
-	"github.com/google/uuid"
+	"errors"
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
@@ -13,13 +12,11 @@ import (
 // deleteLost adds to b the deletion of all keys that lead to frames after frame last. These frames
 // are lost, and an operator has accepted the loss. The intents in them count as undecided again.
 func (s *Store) deleteLost(b *batch, last uint64) error {
-	f := lostKeys{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool),
-		meters: make(map[meter]int64)}
+	f := lostKeys{s: s, b: b, last: last, headed: make(map[uint64]bool), meters: make(map[meter]int64)}
 	for _, step := range []struct {
 		kind kind
 		f    func(k, v []byte) error
-	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey},
-		{kindIntent, f.intent}} {
+	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey}} {
 		err := s.index.Scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(),
 			func(k, v []byte) (bool, error) {
 				return false, step.f(k, v)
@@ -43,14 +40,8 @@ type lostKeys struct {
 	s      *Store
 	b      *batch
 	last   uint64
-	headed map[uint64]bool  // the lost frames that have heads
-	rows   map[lostRow]bool // the lost rows; true if the row's frame has a head, so that the row was not imported
+	headed map[uint64]bool // the lost frames that have heads, so that their rows were not imported
 	meters map[meter]int64
-}
-
-type lostRow struct {
-	org string
-	id  uuid.UUID
 }
 
 func (f *lostKeys) lost(v []byte) (frame uint64, lost bool) {
@@ -89,9 +80,19 @@ func (f *lostKeys) row(k, v []byte) error {
 		return err
 	}
 	for d := engine.Allow; d <= engine.Deny; d++ {
-		f.b.delete(byDecisionKey(string(org), d).id(id))
+		k := byDecisionKey(string(org), d).id(id)
+		v, err := f.s.index.Get(k)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.b.delete(k)
+		if len(v) == 0 && f.headed[frame] {
+			f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // the id's time may be a minute off
+		}
 	}
-	f.rows[lostRow{string(org), id}] = f.headed[frame]
 	return nil
 }
 
@@ -99,23 +100,6 @@ func (f *lostKeys) row(k, v []byte) error {
 func (f *lostKeys) entryKey(k, v []byte) error {
 	if string(v) > string(key{}.place(place{seq: f.s.tip.Seq + 1})) {
 		f.b.delete(k)
-	}
-	return nil
-}
-
-func (f *lostKeys) intent(k, v []byte) error {
-	org, name, err := position(k)
-	if err != nil || len(v) != idLen {
-		return err // a longer value has the leaves of a removed row
-	}
-	id := uuid.UUID(v)
-	headed, lost := f.rows[lostRow{string(org), id}]
-	if !lost {
-		return nil
-	}
-	f.b.delete(k)
-	if _, approval := storage.CutIntentKey(string(name)); approval == "" && headed {
-		f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // the id's time may be a minute off
 	}
 	return nil
 }

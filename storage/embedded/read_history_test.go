@@ -21,6 +21,7 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 	"writ.example/writ/storage/receipt"
 	"writ.example/writ/storage/storagetest"
@@ -71,7 +72,11 @@ func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, dam
 	for name, b := range files {
 		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
-	out, err := exec.CommandContext(t.Context(), python, "testdata/read_history.py", dir).Output()
+	args := []string{"testdata/read_history.py", dir}
+	if secret := files["secret"]; secret != nil { // then files has tables of intents too
+		args = append(args, hex.EncodeToString(secret))
+	}
+	out, err := exec.CommandContext(t.Context(), python, args...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		damage = string(exit.Stderr)
 		if !strings.HasPrefix(damage, "damaged: ") {
@@ -148,7 +153,16 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 // returns the number of items of each kind.
 func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 	t.Helper()
-	frames, damage := readHistory(t, segmentsOf(t, disk))
+	files := segmentsOf(t, disk)
+	readClosed(t, disk, func(r *ReadOnly) {
+		for name, b := range contents(t, disk) {
+			if index.IsTable(name) {
+				files[filepath.Base(name)] = []byte(b)
+			}
+		}
+		files["secret"] = r.s.secret[:]
+	})
+	frames, damage := readHistory(t, files)
 	if damage != "" {
 		t.Fatalf("the second reader: %s", damage)
 	}
@@ -325,12 +339,13 @@ func TestReadHistory(t *testing.T) {
 	})
 	t.Run("imports", func(t *testing.T) {
 		disk, w := vfs.NewMem(), storagetest.NewWriter()
-		s := openTest(t, disk, nil)
+		s := openWith(t, Options{FS: disk, segmentSize: 4000})
 		writeIndexed(t, s, w, 8)
+		until(t, func() bool { return !s.rewriting.Load() })
 		closeTest(t, s)
-		want := map[string]int{"r": 8*4 + 3*3, "s": 8 + 3*2, "t": 3, "a": 4}
-		if diff := cmp.Diff(want, wantRead(t, disk)); diff != "" {
-			t.Errorf("-want +read\n%s", diff)
+		counts := wantRead(t, disk)
+		if n := counts["r"] + counts["s"] + counts["x"]; n != 8*4+3*3+8+3*2 || counts["t"] != 3 || counts["a"] != 4 {
+			t.Errorf("%v were read, want 55 rows, settlements and removed ones, 3 tombstones and 4 abandoned", counts)
 		}
 	})
 	t.Run("nothing", func(t *testing.T) {
@@ -385,6 +400,23 @@ func TestReadHistory_Torn(t *testing.T) {
 	}
 	if _, damage := readHistory(t, map[string][]byte{"0000000002.segment": whole}); damage == "" {
 		t.Error("a missing segment was not noticed")
+	}
+}
+
+// TestReadHistory_Tables checks that the second reader notices a table of intents that lacks one, or that has a changed
+// byte.
+func TestReadHistory_Tables(t *testing.T) {
+	disk := writeRewritten(t)
+	files := segmentsOf(t, disk)
+	readClosed(t, disk, func(r *ReadOnly) { files["secret"] = r.s.secret[:] })
+	name := filepath.Base(filesOf(t, disk, ".intents")[1])
+	whole := content(t, disk, "data/"+name)
+	for _, at := range []int{3, 20, 26, 30, 40, len(whole) - 8} {
+		files[name] = bytes.Clone(whole)
+		files[name][at] ^= 1
+		if _, damage := readHistory(t, files); !strings.Contains(damage, "table of intents 2") {
+			t.Errorf("a bit turned at %d of %d: the reader says %q, want that the table is damaged", at, len(whole), damage)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
 	"writ.example/writ/storage/receipt"
 )
 
@@ -70,6 +71,11 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 		return err
 	}
 	r.reads = r.s
+	if err = r.s.loadIntents(); errors.Is(err, segment.ErrDamaged) {
+		return &storage.BreakError{Err: err}
+	} else if err != nil {
+		return err
+	}
 	switch head, err := r.s.lastHead(); {
 	case err == nil:
 		r.s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
@@ -159,9 +165,6 @@ func (r rowView) EachTombstone(ctx context.Context, org string, f func(*storage.
 			return true, &storage.BreakError{OrganizationID: string(
 				of,
 			), Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id: %w", intent, len(v), err)}
-		}
-		if len(left) == 0 {
-			return false, nil
 		}
 		intentID, approvalID := storage.CutIntentKey(string(intent))
 		return false, f(&storage.Tombstone{

@@ -47,13 +47,7 @@ type reindexer struct {
 }
 
 func (r *reindexer) findRemoved() error {
-	prefix := key{byte(kindIntent)}
-	return r.s.index.Scan(context.Background(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		if len(v) > idLen {
-			r.removed.Add(k)
-		}
-		return false, nil
-	})
+	return r.s.removedIntents(r.removed.Add)
 }
 
 // frame adds the keys of a frame to rebuild.
@@ -118,15 +112,14 @@ func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 
 // stays reports whether the row of an intent was not removed.
 func (r *reindexer) stays(org, intent string) (bool, error) {
-	name := orgKey(kindIntent, org).text(intent)
-	if r.removed.Lacks(name) {
+	if r.removed.Lacks(r.s.hashOf(org, intent)) {
 		return true, nil
 	}
-	v, err := r.s.index.Get(name)
+	_, err := r.s.index.Get(orgKey(kindIntent, org).text(intent))
 	if errors.Is(err, storage.ErrNotFound) {
 		return true, nil
 	}
-	return len(v) == idLen, err
+	return false, err
 }
 
 // abandon deletes the keys of an imported row that was abandoned. The row may have been imported
@@ -136,14 +129,11 @@ func (r *reindexer) abandon(it *item) error {
 		return err
 	}
 	v, err := r.s.index.Get(orgKey(kindIntent, it.org).text(it.intent))
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, left, imported, err := parseIntent(v, r.s.tip.ID)
-	if err != nil || len(left) > 0 && !imported {
+	if err == nil {
+		if _, _, imported, err := parseIntent(v, r.s.tip.ID); err != nil || !imported {
+			return err
+		}
+	} else if !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
 	r.abandoned.abandon(it)

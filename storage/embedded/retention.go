@@ -16,11 +16,10 @@ import (
 	"writ.example/writ/storage/receipt"
 )
 
-// A removal deletes rows and their index entries by ranges of ids. The rows of kindIntent stay and
-// get the leaves of the removed rows. These leaves show that the record of an intent was removed
-// and is not lost:
+// A removal deletes the keys of rows by ranges of ids. For each row it writes a key of kindIntent, which has the leaves
+// of the row. The leaves show that the record of the intent was removed and is not lost:
 //
-//	intent = decision-id(16) *leaf    of the decision and then of its settlement
+//	intent = decision-id(16) leaf [leaf]    of the decision and of its settlement
 //	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
 //	       | 00 imported(1) chain(16) uvarint(head's sequence) uvarint(index) hash(32)    of another
 //
@@ -52,9 +51,8 @@ func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
 	return c.b
 }
 
-// parseIntent reads the row of an intent. chain is the chain of the directory. If the intent's
-// record was removed, left has its leaves. imported says that it was already removed when it was
-// imported.
+// parseIntent reads the value of kindIntent. chain is the chain of the directory. left has the leaves of the removed
+// record. imported says that it was already removed when it was imported.
 func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, imported bool, err error) {
 	if len(v) < idLen {
 		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
@@ -69,6 +67,9 @@ func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, i
 		}
 		c.leaf(&l)
 		left = append(left, l)
+	}
+	if len(left) == 0 {
+		c.fail("nothing is left of a removed row")
 	}
 	return id, left, imported, c.err
 }
@@ -171,7 +172,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 	b, n := s.newBatch(), 0
 	err = s.scanPrefix(ctx, orgKey(kindIntent, org), func(_, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, tip.ID)
-		if err != nil || len(left) == 0 || !orphans[id] {
+		if err != nil || !orphans[id] {
 			return false, err
 		}
 		leaf, err := s.settlementLeaf(org, id)

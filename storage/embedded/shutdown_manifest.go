@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 )
 
@@ -118,7 +119,7 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 	}
 	files := make(map[string]fileState, len(names))
 	for _, name := range names {
-		if name == shutdownManifest || name == shutdownManifest+".new" {
+		if name == shutdownManifest || name == shutdownManifest+".new" || index.IsTable(name) { // a table is made again
 			continue
 		}
 		info, err := fs.Stat(fs.PathJoin(dir, name))

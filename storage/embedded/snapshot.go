@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 )
 
@@ -96,6 +98,10 @@ func (s *Store) snapshot(ctx context.Context, dir string) (at Snapshot, err erro
 		to := s.health.fs.PathJoin(dir, s.health.fs.PathBase(seg.Name))
 		if seg.Sealed {
 			err = vfs.LinkOrCopy(s.health.fs, seg.Name, to)
+			table := vfs.LinkOrCopy(s.health.fs, index.TableName(seg.Name), index.TableName(to))
+			if !errors.Is(table, os.ErrNotExist) { // it is not written yet, and is made again
+				err = errors.Join(err, table)
+			}
 		} else {
 			err = copyStart(s.health.fs, seg.Name, to, seg.Bytes)
 		}

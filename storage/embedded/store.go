@@ -56,10 +56,12 @@ const defaultMinFree = 256 << 20
 type Store struct {
 	db      *pebble.DB
 	options *pebble.Options
-	// log has the history. index has the keys that lead to places in the log.
-	log    *segment.Log
-	index  *index.Index
-	frames frames
+	// log has the history. index has the keys that lead to places in the log. intents finds the frames of intents.
+	log     *segment.Log
+	index   *index.Index
+	intents *index.Intents
+	frames  frames
+	secret  [32]byte // with which intents are hashed
 	// rewriting is set while the goroutine of rewriteLater runs.
 	rewriting atomic.Bool
 	// snapshots is locked for reading while a snapshot is used, and by Close.
@@ -198,6 +200,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	s.index.Start()
+	s.intents.Start(s.removedIntents)
 	s.startTipWriter()
 	return s, nil
 }
@@ -262,7 +265,11 @@ func (s *Store) Healthy(ctx context.Context) error {
 }
 
 func (s *Store) closeFiles() error {
-	err := s.db.Close()
+	var err error
+	if s.intents != nil {
+		err = s.intents.Close()
+	}
+	err = errors.Join(err, s.db.Close())
 	if s.log != nil {
 		err = errors.Join(err, s.log.Close())
 	}

@@ -14,11 +14,11 @@
 // Only keys in Pebble can be deleted. The caller calls Flush first, and then passes a batch of
 // deletions to [Index.Write].
 //
-// Keys that begin with [Intents] are looked up one at a time and seldom scanned. [Index.Lacks]
-// recognizes nearly all keys that are not stored, without reading the disk. Keys that begin with
-// [Meters] are counters. If such a key is added again, the new value replaces the old one. Keys that
-// begin with [Counts] have [Sums]. If such a key is added again, its numbers are added. Only
-// [Index.Counts] reads them.
+// Keys that begin with [Meters] are counters. If such a key is added again, the new value replaces
+// the old one. Keys that begin with [Counts] have [Sums]. If such a key is added again, its numbers
+// are added. Only [Index.Counts] reads them.
+//
+// Intents have no keys: see [Intents].
 //
 // Every method returns an error once the store has stopped. A failed write stops the store, because
 // it is unknown which part of the write is on the disk.
@@ -41,9 +41,8 @@ import (
 
 // These are the first bytes of the kinds of keys that are stored differently from all other kinds.
 const (
-	Counts  = 'c'
-	Intents = 'i'
-	Meters  = 'm'
+	Counts = 'c'
+	Meters = 'm'
 )
 
 // Config configures an Index.
@@ -75,10 +74,8 @@ type Health interface {
 
 // Index has the keys of a store. Its methods may be called concurrently.
 type Index struct {
-	c       Config
-	tail    tail
-	intents Filter
-	filled  atomic.Bool // whether intents has all stored keys
+	c    Config
+	tail tail
 	// flushing is held while keys move to DB. It guards indexed.
 	flushing sync.Mutex
 	indexed  uint64
@@ -115,10 +112,9 @@ func (x *Index) indexedIn(state pebble.Reader) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// Add adds the keys of a frame. Frames must be added in their order. Add must not be called while
-// an Iterator from Lookups is in use.
+// Add adds the keys of a frame. Frames must be added in their order.
 func (x *Index) Add(frame uint64, keys *Keys) {
-	x.tail.add(frame, keys, &x.intents)
+	x.tail.add(frame, keys)
 	x.flushLater()
 }
 
@@ -196,28 +192,8 @@ func (x *Index) scan(
 	return x.c.Health.Read(it.pebble.Error())
 }
 
-// Lacks takes a key that begins with Intents. If it returns true, the key is not stored. It returns
-// false for about 1 % of the keys that are not stored, and for all keys until Start has filled the
-// filter.
-func (x *Index) Lacks(intent []byte) bool { return x.filled.Load() && x.intents.Lacks(intent) }
-
-// Start begins the background work. It fills the filter of Lacks. From then on keys move to Pebble
-// whenever memory holds many.
-func (x *Index) Start() {
-	x.started = true
-	x.background.Go(func() {
-		all := true
-		err := x.Scan(context.Background(), []byte{Intents}, []byte{Intents + 1}, func(k, _ []byte) (bool, error) {
-			x.intents.Add(k)
-			all = !x.closing()
-			return !all, nil
-		})
-		x.filled.Store(all && err == nil)
-		if err != nil {
-			x.c.Log.Warn("commits look each intent up on the disk, which takes longer", "err", err.Error())
-		}
-	})
-}
+// Start begins the background work. From then on keys move to Pebble whenever memory holds many.
+func (x *Index) Start() { x.started = true }
 
 // Write makes a batch durable.
 func (x *Index) Write(b *pebble.Batch) error {

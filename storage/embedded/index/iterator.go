@@ -109,21 +109,6 @@ func (it *Iterator) last() bool { return it.start(nil, descending, it.pebble.Las
 // seekGE moves to the first key that is not less than k.
 func (it *Iterator) seekGE(k []byte) bool { return it.start(k, ascending, it.pebble.SeekGE(k)) }
 
-// seekPrefixGE moves to k and reports whether k exists. It uses filters.
-func (it *Iterator) seekPrefixGE(k []byte) bool {
-	it.current = nil
-	for _, c := range it.cursors {
-		if v, found := c.memtable.get(k); found {
-			c.buf, c.i, c.done = append(c.buf[:0], kv{string(k), v}), 0, true
-			it.current, it.valid = c, true
-			return true
-		}
-	}
-	it.stored = it.pebble.SeekPrefixGE(k)
-	it.valid = it.stored
-	return it.valid
-}
-
 func (it *Iterator) start(from []byte, o order, stored bool) bool {
 	it.order, it.stored = o, stored
 	for _, c := range it.cursors {
@@ -199,13 +184,8 @@ func (it *Iterator) value() ([]byte, error) {
 // Close releases the iterator.
 func (it *Iterator) Close() error { return it.pebble.Close() }
 
-// Find returns the value of a key and whether the key exists. The value is valid until the next
-// call. Find uses Bloom filters. After Find, only Find and Close may be called.
-func (it *Iterator) Find(k []byte) (v []byte, found bool, err error) {
-	return it.read(it.seekPrefixGE(k))
-}
-
-// Seek returns the value of a key as Find does, but uses no Bloom filters. Next may follow.
+// Seek returns the value of a key and whether the key exists. The value is valid until the iterator
+// moves.
 func (it *Iterator) Seek(k []byte) (v []byte, found bool, err error) {
 	return it.read(it.seekGE(k) && bytes.Equal(it.key(), k))
 }
@@ -224,13 +204,6 @@ func (it *Iterator) read(found bool) (v []byte, _ bool, err error) {
 
 // Iter returns an iterator over all keys.
 func (x *Index) Iter() (*Iterator, error) { return x.iterator(x.c.DB, nil, x.tail.snapshot(nil)) }
-
-// Lookups returns an iterator for Find of keys that begin with Intents. Most of these keys are new,
-// and the last level holds nearly all stored keys. Get would search the last level for each new
-// key, because only an iterator can use the last level's filters.
-func (x *Index) Lookups() (*Iterator, error) {
-	return x.iterator(x.c.DB, &pebble.IterOptions{UseL6Filters: true}, x.tail.live())
-}
 
 // iterator returns an iterator over memtables and state. The memtables must be taken before the
 // state is read, because keys may move from memory to Pebble in between.

@@ -12,7 +12,7 @@ func (x *Index) Rebuild() *Rebuild { return &Rebuild{x: x, t: newMemtable()} }
 
 // Add collects keys. Once there are many, it calls Write.
 func (r *Rebuild) Add(keys *Keys) error {
-	if r.t.add(keys, nil); r.t.len() < flushedKeys {
+	if r.t.add(keys); r.t.len() < flushedKeys {
 		return nil
 	}
 	return r.Write()

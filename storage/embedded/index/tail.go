@@ -2,7 +2,6 @@ package index
 
 import (
 	"cmp"
-	"hash/maphash"
 	"maps"
 	"math"
 	"slices"
@@ -24,7 +23,6 @@ type tail struct {
 // memtable has the keys of some frames. frame is the number of the last one.
 type memtable struct {
 	frame    uint64
-	intents  intentTable
 	others   map[byte]*rowList // all keys that are in no other field, by their first bytes
 	meters   map[string]string
 	counters counters
@@ -37,32 +35,25 @@ type memtable struct {
 
 func newMemtable() *memtable {
 	return &memtable{
-		intents: intentTable{place: make(map[uint64]uint32)},
-		others:  make(map[byte]*rowList), meters: make(map[string]string),
+		others: make(map[byte]*rowList), meters: make(map[string]string),
 		counters: newCounters(),
 		keys:     btreemap.New[string, string](16, cmp.Compare[string]),
 	}
 }
 
-// add adds the keys of a frame. It also adds the intents among them to known.
-func (t *tail) add(frame uint64, keys *Keys, known *Filter) {
+// add adds the keys of a frame.
+func (t *tail) add(frame uint64, keys *Keys) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.memtables[len(t.memtables)-1]
-	last.add(keys, known)
+	last.add(keys)
 	last.frame = frame
 }
 
-// add adds keys. It also adds the intents among them to known, unless known is nil.
-func (t *memtable) add(keys *Keys, known *Filter) {
+// add adds keys.
+func (t *memtable) add(keys *Keys) {
 	for row := range keys.all {
 		switch k := row.text[row.start]; k {
-		case Intents:
-			hash := maphash.String(intentSeed, row.key())
-			if known != nil {
-				known.add(hash)
-			}
-			t.intents.add(hash, row)
 		case Meters:
 			t.meters[row.key()] = row.value()
 		case Counts:
@@ -80,7 +71,7 @@ func (t *memtable) add(keys *Keys, known *Filter) {
 }
 
 func (t *memtable) len() int {
-	n := len(t.intents.rows) + len(t.meters) + len(t.counters.byKey)
+	n := len(t.meters) + len(t.counters.byKey)
 	for _, l := range t.others {
 		n += len(l.rows)
 	}
@@ -118,16 +109,11 @@ func (t *memtable) sortSome(n int) {
 	t.sorted = t.added
 }
 
-// unsorted reports whether a key is found although the memtable's keys are not sorted.
-func unsorted(k []byte) bool { return k[0] == Intents || k[0] == Meters }
-
-// get returns the value of a key. sort must have been called, unless the key is unsorted.
+// get returns the value of a key. sort must have been called, unless the key is a meter's.
 func (t *memtable) get(k []byte) (v string, found bool) {
 	switch {
 	case len(k) == 0:
 		return "", false
-	case k[0] == Intents && t.intents.place != nil:
-		return t.intents.get(k)
 	case k[0] == Meters && t.meters != nil:
 		v, found = t.meters[string(k)]
 		return v, found
@@ -138,10 +124,8 @@ func (t *memtable) get(k []byte) (v string, found bool) {
 
 // each calls f in order for all keys except the meters and the counts, until f returns false. It pauses as p says.
 func (t *memtable) each(p *pacer, f func(k, v string) bool) {
-	lists := maps.Clone(t.others)
-	lists[Intents] = &t.intents.rowList
-	for _, k := range slices.Sorted(maps.Keys(lists)) {
-		l := lists[k]
+	for _, k := range slices.Sorted(maps.Keys(t.others)) {
+		l := t.others[k]
 		order := l.sorted(p)
 		for i, at := range order {
 			row := l.at(int(at.place))
@@ -161,7 +145,7 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	if len(k) == 0 || !t.has(k, k) {
 		return "", false
 	}
-	if !unsorted(k) {
+	if k[0] != Meters {
 		t.sort()
 	}
 	t.mu.RLock()
@@ -190,7 +174,7 @@ func (t *memtable) has(lower, upper []byte) bool {
 			return true
 		}
 	}
-	return len(t.intents.rows) > 0 && between(Intents) || len(t.meters) > 0 && between(Meters)
+	return len(t.meters) > 0 && between(Meters)
 }
 
 // sort sorts the keys of all memtables. It lets others add keys meanwhile, so some may be unsorted again
@@ -212,7 +196,7 @@ func (t *tail) sort() {
 }
 
 // snapshot returns memtables that do not change, the newest first. It omits memtables that have no
-// keys within the bounds. The result has intents only if the lower bound begins with Intents.
+// keys within the bounds.
 func (t *tail) snapshot(o *pebble.IterOptions) (memtables []*memtable) {
 	var lower, upper []byte
 	if o != nil {
@@ -230,29 +214,10 @@ func (t *tail) snapshot(o *pebble.IterOptions) (memtables []*memtable) {
 		}
 		from.sort()
 		tr := &memtable{keys: from.keys}
-		var intents []kv
-		if len(lower) > 0 && lower[0] == Intents {
-			intents = from.intents.within(lower, upper)
-		}
-		if i == len(t.memtables)-1 || len(intents) > 0 {
+		if i == len(t.memtables)-1 {
 			tr.keys = from.keys.Clone()
 		}
-		for _, row := range intents {
-			tr.keys.ReplaceOrInsert(row.k, row.v)
-		}
 		memtables = append(memtables, tr)
-	}
-	return memtables
-}
-
-// live returns memtables that have only the intents, the newest first. While they are used, no keys
-// may be added to the tail.
-func (t *tail) live() []*memtable {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	memtables := make([]*memtable, 0, len(t.memtables))
-	for _, tr := range slices.Backward(t.memtables) {
-		memtables = append(memtables, &memtable{intents: tr.intents})
 	}
 	return memtables
 }

@@ -10,22 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// textRows returns rows that share one text, as in a frame.
-func textRows(rows ...kv) (all []textRow) {
-	var text strings.Builder
-	for _, r := range rows {
-		start := text.Len()
-		text.WriteString(r.k)
-		middle := text.Len()
-		text.WriteString(r.v)
-		all = append(all, textRow{start: start, middle: middle, end: text.Len()})
-	}
-	for i := range all {
-		all[i].text = text.String()
-	}
-	return all
-}
-
 func framed(rows ...kv) *Keys {
 	k := new(Keys)
 	for _, r := range rows {
@@ -44,43 +28,17 @@ func each(t *memtable) (all []string) {
 	return all
 }
 
-// TestIntentTable_SameHash checks two intents with the same hash. Both must be found, and both must
-// be written in order.
-func TestIntentTable_SameHash(t *testing.T) {
-	tr := newMemtable()
-	rows := textRows(kv{"i first", "1"}, kv{"i second", "2"}, kv{"i second", "3"}, kv{"i first", "4"})
-	hash := hashIntent([]byte("i first"))
-	for _, row := range rows {
-		tr.intents.add(hash, row)
-	}
-	second := tr.intents
-	second.place = map[uint64]uint32{hashIntent([]byte("i second")): tr.intents.place[hash]}
-	for _, tt := range []struct {
-		table *intentTable
-		k     string
-		v     string
-		found bool
-	}{{&tr.intents, "i first", "4", true}, {&second, "i second", "3", true}, {&tr.intents, "i third", "", false}} {
-		if v, found := tt.table.get([]byte(tt.k)); v != tt.v || found != tt.found {
-			t.Errorf("get(%q) = %q, %v, want %q, %v", tt.k, v, found, tt.v, tt.found)
-		}
-	}
-	if got, want := each(tr), []string{"i first=4", "i second=3"}; !slices.Equal(got, want) {
-		t.Errorf("each = %q, want %q", got, want)
-	}
-}
-
 // TestTail checks that keys are found as soon as they are added. A snapshot must contain only
 // earlier keys. Keys must be written to Pebble in order, each with its last value. Meters must not
 // be written.
 func TestTail(t *testing.T) {
 	tl := &tail{memtables: []*memtable{newMemtable()}}
-	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), new(Filter))
+	tl.add(1, framed(kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}))
 	before := tl.snapshot(nil)
-	tl.add(2, framed(kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}), new(Filter))
+	tl.add(2, framed(kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}))
 	tl.freeze()
 	frozen := tl.memtables[0]
-	tl.add(3, framed(kv{"hc", "8"}, kv{"iv", "9"}), new(Filter))
+	tl.add(3, framed(kv{"hc", "8"}, kv{"iv", "9"}))
 	if memtables := tl.snapshot(&pebble.IterOptions{LowerBound: []byte("C"), UpperBound: []byte("D")}); len(memtables) > 0 || !tl.memtables[1].behind() {
 		t.Errorf("who reads documents has %d memtables, and waited until they were in order", len(memtables))
 	}
@@ -124,7 +82,7 @@ func TestRowList_Sorted(t *testing.T) {
 				}
 			}
 			want[string(k)+"="+v] = true
-			tr.add(framed(kv{string(k), v}), nil)
+			tr.add(framed(kv{string(k), v}))
 		}
 		wanted := slices.SortedFunc(maps.Keys(want), func(a, b string) int {
 			return strings.Compare(a[:len(a)-2], b[:len(b)-2])
@@ -139,8 +97,8 @@ func TestRowList_Sorted(t *testing.T) {
 // keys are.
 func TestTail_MetersUnsorted(t *testing.T) {
 	tl := &tail{memtables: []*memtable{newMemtable()}}
-	tl.add(1, framed(kv{"ha", "1"}, kv{"m1", "2"}), new(Filter))
-	tl.add(2, framed(kv{"hb", "3"}, kv{"m1", "4"}), new(Filter))
+	tl.add(1, framed(kv{"ha", "1"}, kv{"m1", "2"}))
+	tl.add(2, framed(kv{"hb", "3"}, kv{"m1", "4"}))
 	for k, want := range map[string]string{"m1": "4", "m2": ""} {
 		if v, found := tl.get([]byte(k)); v != want || found != (want != "") {
 			t.Errorf("get(%s) = %q, %v, want %q", k, v, found, want)
@@ -169,7 +127,7 @@ func BenchmarkTail_NoMeter(b *testing.B) {
 		if frame%1000 == 0 {
 			tl.memtables[0] = newMemtable()
 		}
-		tl.add(frame, framed(append(rows, kv{"mold", "1"})...), new(Filter))
+		tl.add(frame, framed(append(rows, kv{"mold", "1"})...))
 		b.StartTimer()
 		if _, found := tl.get([]byte("mnew")); found {
 			b.Fatal("a meter that nobody added is there")

@@ -156,6 +156,11 @@ func appendTrailer(dst []byte, offsets []uint32, end uint32) []byte {
 	return append(dst, tail...)
 }
 
+// trailerSum returns the checksum in a trailer.
+func trailerSum(trailer []byte) uint32 {
+	return binary.LittleEndian.Uint32(trailer[len(trailer)-endLen+4:])
+}
+
 // trailerEnd is the part of a trailer with a fixed size, at its end.
 type trailerEnd struct{ sum, frames, end uint32 }
 

@@ -61,6 +61,7 @@ type segment struct {
 	frames  int
 	end     uint32   // where the last frame ends
 	trailer int64    // where the trailer of a sealed segment begins
+	sum     uint32   // the checksum of the trailer
 	offsets []uint32 // where the frames begin; nil if the segment is sealed
 }
 
@@ -160,7 +161,8 @@ func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 		return nil, err
 	}
 	at := max(info.Size(), int64(active.end))
-	if _, err := active.file.WriteAt(appendTrailer(nil, active.offsets, active.end), at); err != nil {
+	trailer := appendTrailer(nil, active.offsets, active.end)
+	if _, err := active.file.WriteAt(trailer, at); err != nil {
 		return nil, err
 	}
 	if err := active.file.Sync(); err != nil {
@@ -173,7 +175,7 @@ func (l *Log) seal(active *segment, number uint64) (*segment, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	active.sealed, active.offsets, active.trailer = true, nil, at
+	active.sealed, active.offsets, active.trailer, active.sum = true, nil, at, trailerSum(trailer)
 	l.segments = append(l.segments, next)
 	return next, nil
 }
@@ -201,6 +203,7 @@ type Segment struct {
 	Frames        int
 	Bytes         int64 // the size of the header and the frames
 	Sealed        bool
+	Sum           uint32 // of a sealed segment: the checksum of the frames' offsets
 }
 
 // Segments returns all segments, in order.
@@ -211,11 +214,19 @@ func (l *Log) Segments() []Segment {
 	for i, s := range l.segments {
 		s.mu.RLock()
 		all[i] = Segment{
-			Name: s.name, Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end), Sealed: s.sealed,
+			Name: s.name, Number: s.number, First: s.first, Frames: s.frames, Bytes: int64(s.end),
+			Sealed: s.sealed, Sum: s.sum,
 		}
 		s.mu.RUnlock()
 	}
 	return all
+}
+
+// ActiveFirst returns the number of the first frame of the segment to which Append has written last.
+func (l *Log) ActiveFirst() uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.active().first
 }
 
 // segmentOf returns the segment that has a frame, or nil if there is no such frame.

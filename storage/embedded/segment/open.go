@@ -148,7 +148,7 @@ func (s *segment) readEnd(size int64) (bool, error) {
 	if err != nil || !t.whole(table) { // a crash interrupted the sealing, or the caller finds damage
 		return false, err
 	}
-	s.sealed, s.frames, s.end, s.trailer = true, int(t.frames), t.end, t.at(size)
+	s.sealed, s.frames, s.end, s.trailer, s.sum = true, int(t.frames), t.end, t.at(size), t.sum
 	return true, nil
 }
 

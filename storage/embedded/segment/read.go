@@ -71,7 +71,11 @@ func (s *segment) readPlace(i int) (from, to uint32, err error) {
 // was last when Scan was called. Scan reads whole segments. All frames of a segment share one
 // buffer.
 func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error {
-	last := l.Last()
+	return l.ScanTo(ctx, from, l.Last(), f)
+}
+
+// ScanTo does what Scan does, up to the frame with the number last.
+func (l *Log) ScanTo(ctx context.Context, from, last uint64, f func(Frame) error) error {
 	for from = max(from, 1); from <= last; {
 		s, b, first, err := l.frames(from)
 		if err != nil {

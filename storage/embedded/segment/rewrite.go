@@ -66,7 +66,7 @@ func (l *Log) replace(s *segment, b []byte, offsets []uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.file
-	s.file, s.end, s.trailer = file, uint32(end), int64(end)
+	s.file, s.end, s.trailer, s.sum = file, uint32(end), int64(end), trailerSum(b)
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("rewriting %s: %w", s.name, err)
 	}

@@ -5,7 +5,9 @@ It was written from that page and shares nothing with writ. It prints a JSON obj
 line: one for each frame, then one for each of its items. With damage it prints the reason
 to stderr and exits 1.
 
-    read_history.py DIRECTORY
+    read_history.py DIRECTORY [SECRET]
+
+With the secret, in hex, it also compares the tables of intents with the segments.
 """
 
 import base64
@@ -125,6 +127,7 @@ def segments(directory):
         if last and (len(data) < 64 or not any(data[:64])):
             return
         s = Segment(data, number)
+        check_table(directory, s)
         if log not in (None, s.log) or s.first != first:
             raise Damaged("segment %d does not follow the one before" % number)
         if s.offsets is None and not last:
@@ -133,6 +136,59 @@ def segments(directory):
         for frame in s.frames():
             first = frame[0] + 1
             yield frame
+
+
+# Tables of intents.
+
+SECRET = bytes.fromhex(sys.argv[2]) if len(sys.argv) > 2 else None
+TABLE_MAGIC = b"writ intents 1\n\0"
+
+
+def intents(items):
+    """Yields the organization and the intent-id of each item that has an intent."""
+    for data in items:
+        r = Reader(data)
+        kind = chr(r.byte())
+        if kind not in "rta":
+            continue
+        org, _ = r.text(), r.bytes(16)
+        if kind == "r":
+            r.bytes(2)
+            r.time()
+            for _ in range(3):
+                r.text()
+        yield org, r.text().split("\0")[0]
+
+
+def check_table(directory, s):
+    name = os.path.join(directory, "%010d.intents" % s.number)
+    if SECRET is None or not os.path.exists(name):
+        return
+    bad = Damaged("table of intents %d is not that of its segment" % s.number)
+    with open(name, "rb") as f:
+        data = f.read()
+    want, last = [], b""
+    for number, head, items in s.frames():
+        last = head
+        for org, intent in intents(items):
+            org = org.encode("utf-8")
+            sum = hashlib.sha256(SECRET + struct.pack(">H", len(org)) + org + intent.encode("utf-8")).digest()
+            want.append((int.from_bytes(sum[:8], "big"), number - s.first))
+    numbers = struct.pack(">QQQQQ", s.number, s.first, len(s.offsets), s.end, le(s.data[-12:-8]))
+    content = hashlib.sha256(SECRET + numbers + last).digest()[:8]
+    header = TABLE_MAGIC + content + struct.pack("<I", len(want))
+    if data[:32] != header + struct.pack("<I", checksum(header)):
+        raise bad
+    want.sort()
+    at = 32
+    for i in range(0, len(want), 340):
+        block = b"".join(struct.pack("<QI", *e) for e in want[i : i + 340])
+        block += struct.pack("<I", checksum(content + struct.pack("<I", i // 340) + block))
+        if data[at : at + len(block)] != block:
+            raise bad
+        at += len(block)
+    if at != len(data):
+        raise bad
 
 
 # Items.
