@@ -112,8 +112,8 @@ func (r *ReadOnly) checkOnce(ctx context.Context, again map[uint64]int) error {
 	})
 }
 
-// eachStanding calls f for the rows in the segments that were neither removed nor abandoned, the last one first. It does
-// not look whether they are in the index.
+// eachStanding calls f for the rows in the segments that were neither removed nor abandoned, the last one first.
+// It does not look whether they are in the index.
 func (r *ReadOnly) eachStanding(ctx context.Context, f func(it *item, intentKey string) error) error {
 	c := standing{s: r.s, abandoned: make(map[decisionOf]bool), f: f}
 	if err := r.s.removedIntents(c.removed.Add); err != nil {

@@ -69,7 +69,7 @@ func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
 func TestCrash_DuringCommits(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
-	s := openTest(t, disk, nil)
+	s := openWith(t, Options{FS: disk, segmentSize: 4000}) // many segments get tables of intents meanwhile
 	rng := rand.New(rand.NewPCG(3, 4))
 	acknowledged := make(chan *storage.Record, 1000)
 	done := make(chan struct{})

@@ -207,6 +207,10 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 		if err != nil || got.Receipt != r.Receipt {
 			t.Errorf("%s: Record(%s) = %+v, %v; want the acknowledged one", what, r.DecisionID, got, err)
 		}
+		got, err = s.Decided(t.Context(), r.OrganizationID, r.IntentID, r.ApprovalID)
+		if err != nil || got.DecisionID != r.DecisionID {
+			t.Errorf("%s: Decided = %+v, %v; want decision %s", what, got, err, r.DecisionID)
+		}
 	}
 	fresh := w.Record("a")
 	if _, err := w.Commit(t.Context(), s, fresh); err != nil {

@@ -84,12 +84,12 @@ func (s *Store) eachImported(
 	f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
 	own, more := func(of [16]byte) bool { return of == chain }, true
-	rows := orgKey(kindRecord, org)
-	err := s.eachRow(ctx, s.index.Scan, org, rows, rows.end(), func(id uuid.UUID, row, settlement []byte) (bool, error) {
+	lower := orgKey(kindRecord, org)
+	err := s.eachRow(ctx, s.index.Scan, org, lower, lower.end(), func(id uuid.UUID, row, settled []byte) (bool, error) {
 		if row == nil {
 			return false, nil // CountExpired removes it
 		}
-		r, err := s.readRow(org, id, row, settlement, nil)
+		r, err := s.readRow(org, id, row, settled, nil)
 		if err != nil {
 			return true, err
 		}

@@ -132,8 +132,8 @@ func (it *item) intentKey() (string, error) {
 	return r.IntentKey(), nil
 }
 
-// eachOf calls f for the items of an organization that are of the intent, under any approval or none. It calls it for the
-// newest item first, until f returns stop.
+// eachOf calls f for the items of an organization that are of the intent, under any approval or none. It begins with
+// the newest item, and ends when f returns stop.
 func (s *Store) eachOf(org, intentID string, f func(it *item) (stop bool, err error)) error {
 	return s.intents.Find(s.intents.Hash(org, intentID), func(number uint64) (stop bool, err error) {
 		in, err := s.frame(number)
@@ -154,8 +154,8 @@ func (s *Store) eachOf(org, intentID string, f func(it *item) (stop bool, err er
 	})
 }
 
-// standing returns the last item that is of the intent. Its kind is 0 if there is none, or if that item says that the row
-// was abandoned.
+// standing returns the last item that is of the intent. Its kind is 0 if there is none, or if that item says that the
+// row was abandoned.
 func (s *Store) standing(of intent) (last item, err error) {
 	intentID, _ := storage.CutIntentKey(of.id)
 	err = s.eachOf(of.org, intentID, func(it *item) (bool, error) {

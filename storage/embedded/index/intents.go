@@ -29,8 +29,8 @@ import (
 // the same hash, so the caller compares the intents.
 //
 // A table follows from its segment and a secret alone. It is written after the segment is sealed. Until then the
-// segment's intents stay in memory. If a table is lost, damaged or of an older content of the segment, it is made again.
-// If the segment cannot be read either, there is an error.
+// segment's intents stay in memory. If a table is lost, damaged or of an older content of the segment, it is made
+// again. If the segment cannot be read either, there is an error.
 type Intents struct {
 	c      IntentsConfig
 	filter Filter
@@ -144,7 +144,11 @@ func (x *Intents) Hash(org, intent string) uint64 {
 // content identifies the content of a sealed segment. A head has the hash of the head before, so the last one depends on
 // all heads.
 func (x *Intents) content(seg segment.Segment) (uint64, error) {
-	b := bytesOf(x.c.Secret[:], seg.Number, seg.First, uint64(seg.Frames), uint64(seg.Bytes), uint64(seg.Sum)) //nolint:gosec // they are not negative
+	b := slices.Clone(x.c.Secret[:])
+	//nolint:gosec // they are not negative
+	for _, n := range []uint64{seg.Number, seg.First, uint64(seg.Frames), uint64(seg.Bytes), uint64(seg.Sum)} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
 	if seg.Frames > 0 {
 		last, err := x.c.Segments.Frame(seg.First + uint64(seg.Frames) - 1) //nolint:gosec // it counts
 		if err != nil {
@@ -156,14 +160,6 @@ func (x *Intents) content(seg segment.Segment) (uint64, error) {
 	return binary.LittleEndian.Uint64(sum[:]), nil
 }
 
-func bytesOf(start []byte, numbers ...uint64) []byte {
-	b := slices.Clone(start)
-	for _, n := range numbers {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	return b
-}
-
 const tableExt = ".intents"
 
 // TableName returns the name of the table of a segment. segment is the segment's file.
@@ -172,8 +168,8 @@ func TableName(segment string) string { return strings.TrimSuffix(segment, ".seg
 // IsTable reports whether name is the file name of a table, or of one that is being written.
 func IsTable(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".new"), tableExt) }
 
-// Load reads the intents of the log. It makes missing tables, and calls tell with the numbers of the frames that it reads
-// for them.
+// Load reads the intents of the log. It makes missing tables, and calls tell with the numbers of the frames that
+// it reads for them.
 func (x *Intents) Load(tell func(frame uint64)) error {
 	segments := x.c.Segments.Segments()
 	if err := x.removeOthers(segments); err != nil {
@@ -247,7 +243,8 @@ func (x *Intents) derive(seg segment.Segment, tell func(frame uint64)) (*recent,
 	to := seg.First + uint64(seg.Frames) - 1 //nolint:gosec // it counts
 	return r, x.c.Segments.ScanTo(context.Background(), seg.First, to, func(f segment.Frame) error {
 		tell(f.Number)
-		return x.c.Hashes(f, func(hash uint64) { r.add(hash, uint32(f.Number-seg.First)) }) //nolint:gosec // a segment has fewer
+		frame := uint32(f.Number - seg.First) //nolint:gosec // a segment has fewer
+		return x.c.Hashes(f, func(hash uint64) { r.add(hash, frame) })
 	})
 }
 

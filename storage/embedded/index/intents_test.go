@@ -131,7 +131,7 @@ func edit(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 // FuzzIntents compares an Intents with a map: while frames are added, after a crash, and after its tables were lost, cut
 // or changed. All hashes of one input are near one another if close is set, so that they are in the wrong blocks.
 func FuzzIntents(f *testing.F) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		f.Add(seed, seed%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, near bool) {
@@ -306,7 +306,7 @@ func TestIntents_Check(t *testing.T) {
 // TestIntents_Many adds 10,000,000 intents. It must find a part of them, lack nearly all others, and do so after it is
 // opened again.
 func TestIntents_Many(t *testing.T) {
-	n := 200_000
+	n := 50_000
 	if os.Getenv("WRIT_SOAK") != "" {
 		n = 10_000_000
 	}
