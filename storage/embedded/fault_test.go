@@ -320,7 +320,7 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 }
 
 // until waits until done returns true.
-func until(t *testing.T, done func() bool) {
+func until(t testing.TB, done func() bool) {
 	t.Helper()
 	for !done() {
 		if t.Context().Err() != nil {
