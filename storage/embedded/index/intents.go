@@ -345,10 +345,13 @@ func (x *Intents) Rewritten(number uint64) error {
 	if err == nil {
 		err = p.set(nil, r)
 	}
-	if err == nil {
-		err = x.write(seg, p)
+	if err != nil {
+		return err
 	}
-	return err
+	if err := x.write(seg, p); err != nil {
+		x.unwritten(err)
+	}
+	return nil
 }
 
 // writeLater starts a goroutine that writes the tables that are not written yet.
