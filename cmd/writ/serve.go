@@ -85,8 +85,8 @@ type serveCmd struct {
 const queuedCommits = 16
 
 // queuedRest is the least pause after a commit of several callers under --audit-ack queued. A commit that does not
-// wait for the disk takes a tenth of it.
-const queuedRest = 500 * time.Microsecond
+// wait for the disk takes a twentieth of it. With half of it the rate was lower: see bench/results/queued.txt.
+const queuedRest = time.Millisecond
 
 func (c *serveCmd) Help() string {
 	return `The first start in an empty data directory makes a signing key, an operator secret
