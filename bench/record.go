@@ -73,6 +73,8 @@ type Run struct {
 	// BesideSeconds is the processor time of processes that work for the server, such as
 	// a replica set.
 	BesideSeconds float64 `json:"beside_seconds,omitzero"`
+	// Resident is the resident memory of the server after the run, in bytes. It is 0 if it cannot be read.
+	Resident int `json:"resident,omitzero"`
 
 	// Other is how many processors others used during the run. Stolen is the share of the
 	// machine's time that its host gave to others. Dropped says why the round does not count.

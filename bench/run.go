@@ -301,7 +301,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent,
 		Bytes: got.Bytes, Decisions: got.Decisions, Mismatched: got.Mismatched, Mismatch: got.Mismatch,
 		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), BesideSeconds: seconds(beside),
-		Other: other, Stolen: stolen,
+		Resident: proc.Resident(s.pid), Other: other, Stolen: stolen,
 		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
 	}, nil
 }
@@ -363,6 +363,9 @@ func (r *Run) String() string {
 	}
 	if r.Mismatched > 0 {
 		text += fmt.Sprintf("  %d mismatched", r.Mismatched)
+	}
+	if r.Resident > 0 {
+		text += fmt.Sprintf("  %d MiB", r.Resident>>20)
 	}
 	return text + fmt.Sprintf("  others %.2f", r.Other)
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // processors returns how many processors the service may use. Its first call gives Go one
@@ -20,19 +23,84 @@ var processors = sync.OnceValue(func() int {
 
 // Each garbage collection stops all requests for a moment. The moment is as long as the machine
 // lets the slowest thread wait. With Go's default of 100 %, one organization that makes garbage
-// causes ten or more collections a second.
+// causes ten or more collections a second. With a percentage that prevents this, a process takes many times the memory
+// that is live. So the room for garbage follows what a collection costs, and how often it comes.
 const (
-	garbagePercent = 800       // in percent of the live memory
-	memoryGoal     = 640 << 20 // above this, collections come as often as necessary
+	leastRoom  = 64 << 20  // for garbage, in bytes
+	memoryGoal = 640 << 20 // above this, collections come as often as necessary
+	// roomEvery is how often the room is set anew.
+	roomEvery = time.Second
 )
 
+// roomFor returns how much garbage there may be, in bytes. scanned is how many bytes a collection has to scan, and made
+// how many bytes of garbage are made in a second. There are at most three collections a second, and a collection scans
+// at most half of the bytes that were allocated before it.
+func roomFor(scanned, made uint64) uint64 { return max(leastRoom, 2*scanned, made/3) }
+
 // tuneGarbage sets the limits of the collector that the variables GOGC and GOMEMLIMIT of Go's
-// runtime do not set.
-func tuneGarbage() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbagePercent)
-	}
+// runtime do not set. It keeps the room for garbage until stop is called.
+func tuneGarbage() (stop func()) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryGoal)
+	}
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	r := newRoom()
+	r.set()
+	ctx, cancel := context.WithCancel(context.Background())
+	var kept sync.WaitGroup
+	kept.Go(func() {
+		tick := time.NewTicker(roomEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.set()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		kept.Wait()
+	}
+}
+
+// room keeps the percentage of the collector.
+type room struct {
+	sampled []metrics.Sample // live, scanned and allocated bytes, scanned bytes of stacks and of globals
+	made    uint64           // allocated bytes at the last sample
+	at      time.Time
+	percent int
+}
+
+func newRoom() *room {
+	r := &room{}
+	for _, name := range [...]string{
+		"/gc/heap/live:bytes", "/gc/scan/heap:bytes", "/gc/heap/allocs:bytes", "/gc/scan/stack:bytes",
+		"/gc/scan/globals:bytes",
+	} {
+		r.sampled = append(r.sampled, metrics.Sample{Name: name})
+	}
+	return r
+}
+
+// set sets the percentage. A change stops all requests for a moment, so it sets none that is nearly the same.
+func (r *room) set() {
+	metrics.Read(r.sampled)
+	live, scanned, made := r.sampled[0].Value.Uint64(), r.sampled[1].Value.Uint64(), r.sampled[2].Value.Uint64()
+	now := time.Now()
+	rate := uint64(0)
+	if since := now.Sub(r.at); !r.at.IsZero() && since > 0 {
+		rate = uint64(float64(made-r.made) / since.Seconds())
+	}
+	r.made, r.at = made, now
+	base := live + r.sampled[3].Value.Uint64() + r.sampled[4].Value.Uint64()
+	percent := int(100 * roomFor(scanned, rate) / max(base, 1<<20)) //nolint:gosec // a share of the memory there is
+	if percent*10 < r.percent*9 || percent*10 > r.percent*11 {
+		r.percent = percent
+		debug.SetGCPercent(percent)
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 )
 
@@ -11,23 +13,51 @@ func TestTuneGarbage_LeavesWhatTheVariablesSay(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 	for _, tt := range []struct {
 		gogc, gomemlimit string
-		percent          int
+		own              bool // the percentage of GOGC stays
 		limit            int64
 	}{
-		{"", "", garbagePercent, memoryGoal},
-		{"50", "", 100, memoryGoal},
-		{"", "1GiB", garbagePercent, math.MaxInt64},
+		{"", "", false, memoryGoal},
+		{"50", "", true, memoryGoal},
+		{"", "1GiB", false, math.MaxInt64},
 	} {
 		t.Setenv("GOGC", tt.gogc)
 		t.Setenv("GOMEMLIMIT", tt.gomemlimit)
 		debug.SetGCPercent(100)
 		debug.SetMemoryLimit(math.MaxInt64)
-		tuneGarbage()
+		tuneGarbage()()
 		if got := debug.SetMemoryLimit(-1); got != tt.limit {
 			t.Errorf("GOMEMLIMIT=%s: limit = %d, want %d", tt.gomemlimit, got, tt.limit)
 		}
-		if got := debug.SetGCPercent(100); got != tt.percent {
-			t.Errorf("GOGC=%s: percent = %d, want %d", tt.gogc, got, tt.percent)
+		if got := debug.SetGCPercent(100); (got == 100) != tt.own {
+			t.Errorf("GOGC=%s: percent = %d, want that of GOGC: %t", tt.gogc, got, tt.own)
 		}
+	}
+}
+
+// TestRoom checks that the room for garbage follows what a collection scans and how much garbage is made.
+func TestRoom(t *testing.T) {
+	const MiB = 1 << 20
+	for _, tt := range []struct{ scanned, made, want uint64 }{
+		{0, 0, leastRoom},
+		{30 * MiB, 150 * MiB, leastRoom},
+		{100 * MiB, 150 * MiB, 200 * MiB},
+		{30 * MiB, 900 * MiB, 300 * MiB},
+	} {
+		if got := roomFor(tt.scanned, tt.made); got != tt.want {
+			t.Errorf("roomFor(%d, %d) = %d, want %d", tt.scanned, tt.made, got, tt.want)
+		}
+	}
+	percent := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
+	runtime.GC()
+	r := newRoom()
+	r.set()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	metrics.Read(r.sampled)
+	live := r.sampled[0].Value.Uint64()
+	if got := stats.NextGC - live; got < leastRoom*8/10 || got > leastRoom*12/10 {
+		t.Errorf("%d bytes above the live heap of %d, want about %d", got, live, leastRoom)
 	}
 }

@@ -115,7 +115,7 @@ func (c *serveCmd) Run(
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	tuneGarbage()
+	defer tuneGarbage()()
 	greetings := s.out
 	if c.DecisionLog.kind == stdoutSink {
 		greetings = s.err // standard output has rows alone
