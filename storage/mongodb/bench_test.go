@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func BenchmarkAppend_Replays(b *testing.B) {
 }
 
 // BenchmarkUpdate updates rules of many organizations concurrently on a replica set with one
-// member, with one or two handles. All updates increment the same counter.
+// member, with one or two handles. Each organization has its own counter.
 func BenchmarkUpdate(b *testing.B) {
 	for _, handles := range []int{1, 2} {
 		for _, orgs := range []int{1, 4, 16} {
@@ -200,6 +201,80 @@ func benchmarkUpdate(b *testing.B, stores []*Store, orgs int) {
 	}
 	writers.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
+}
+
+// BenchmarkSwitch throws a kill switch, which is an update and a Barrier, alone and beside 48 organizations that
+// write. There are two handles. An operation is 20 switches alone and then 20 beside the writers.
+func BenchmarkSwitch(b *testing.B) {
+	for _, members := range []int{1, 3} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			o := newDatabase(b, mongotest.For(b, members))
+			stores := []*Store{openTest(b, o), openTest(b, o)}
+			var alone, beside []time.Duration
+			n := 0
+			flip := func(all *[]time.Duration) {
+				for range 20 {
+					n++
+					began := time.Now()
+					agent := &engine.Agent{ID: "a", Status: engine.AgentDisabled, Name: fmt.Sprint(n)}
+					_, err := stores[0].Update(b.Context(), "switched", func(tx storage.Tx) error {
+						return storage.Agents.Put(tx, "switched", agent)
+					})
+					if err := errors.Join(err, stores[0].Barrier(b.Context())); err != nil {
+						b.Fatal(err)
+					}
+					*all = append(*all, time.Since(began))
+				}
+			}
+			var updates atomic.Int64
+			var wrote time.Duration
+			for b.Loop() {
+				flip(&alone)
+				stop := write(b, stores, 48, &updates)
+				began, before := time.Now(), updates.Load()
+				flip(&beside)
+				wrote += time.Since(began)
+				n := updates.Load() - before
+				stop()
+				updates.Store(before + n)
+			}
+			for name, all := range map[string][]time.Duration{"alone": alone, "beside": beside} {
+				slices.Sort(all)
+				b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, name+"-p50-ms")
+				b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, name+"-p99-ms")
+			}
+			b.ReportMetric(float64(updates.Load())/wrote.Seconds(), "updates/s")
+		})
+	}
+}
+
+// write has organizations update rules until stop is called, and counts the updates.
+func write(b *testing.B, stores []*Store, organizations int, updates *atomic.Int64) (stop func()) {
+	var writers sync.WaitGroup
+	var stopped atomic.Bool
+	first := updates.Load()
+	for i := range organizations {
+		s, org := stores[i%len(stores)], fmt.Sprint("org-", i)
+		writers.Go(func() {
+			for !stopped.Load() {
+				_, err := s.Update(b.Context(), org, func(tx storage.Tx) error {
+					return storage.Rules.Put(tx, org, &engine.Rule{ID: "r"})
+				})
+				if err != nil {
+					b.Errorf("Update = %v", err)
+					return
+				}
+				updates.Add(1)
+			}
+		})
+	}
+	for updates.Load() < first+int64(organizations)/2 {
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		stopped.Store(true)
+		writers.Wait()
+	}
 }
 
 // BenchmarkList reads pages of 500 rows, as an export does.

@@ -2,8 +2,8 @@ package mongodb
 
 import (
 	"context"
-	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,9 +13,9 @@ import (
 	"writ.example/writ/storage"
 )
 
-func newChangeRow(revision uint64, changes []storage.Change) changeRow {
+func newChangeRow(org string, revision uint64, changes []storage.Change) changeRow {
 	id := uuid.New()
-	row := changeRow{Revision: number(revision), ID: id[:], Changes: make([]change, len(changes))}
+	row := changeRow{Key: changeKey{org, number(revision)}, ID: id[:], Changes: make([]change, len(changes))}
 	for i, c := range changes {
 		row.Changes[i] = change(c)
 	}
@@ -25,168 +25,184 @@ func newChangeRow(revision uint64, changes []storage.Change) changeRow {
 func (row *changeRow) changes() []storage.Change {
 	changes := make([]storage.Change, len(row.Changes))
 	for i, c := range row.Changes {
-		c.Revision = uint64(row.Revision)
+		c.Revision = uint64(row.Key.Revision) //nolint:gosec // it counts
 		changes[i] = storage.Change(c)
 	}
 	return changes
 }
 
-// eachChange calls f for the rows of revisions in (after, upTo], in order, until f returns
-// false.
-func (s *database) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
-	selected := doc("_id", doc("$gt", number(after), "$lte", number(upTo)))
-	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
-	return each(ctx, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
-}
-
-// Changes implements storage.Documents.
+// Changes implements storage.Documents. It returns the changes in the order of their keys.
 func (s *database) Changes(ctx context.Context, after storage.Change, most int) (changes []storage.Change, err error) {
 	err = s.scan(ctx, "", "reading changes", func(ctx context.Context) error {
-		return s.eachChange(ctx, after.Revision, math.MaxUint64, func(row changeRow) bool {
+		selected := doc("_id", doc("$gt", changeKey{after.Org, number(after.Revision)}))
+		cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
+		return each(ctx, cursor, err, func(row *changeRow) (bool, error) {
 			changes = append(changes, row.changes()...)
-			return len(changes) < most
+			return len(changes) < most, nil
 		})
 	})
 	return changes, err
 }
 
-// Trim implements storage.Documents. It also removes the earlier rows without changes.
+// Trim implements storage.Documents. A row may be committed late under a smaller key than those of other
+// organizations. So Trim deletes rows by their keys.
 func (s *Store) Trim(ctx context.Context, changes []storage.Change) error {
-	var last int64
-	revisions := make([]int64, len(changes))
+	if len(changes) == 0 {
+		return nil
+	}
+	keys := make([]changeKey, len(changes))
 	for i, c := range changes {
-		revisions[i] = number(c.Revision)
-		last = max(last, revisions[i])
+		keys[i] = changeKey{c.Org, number(c.Revision)}
 	}
 	return s.do(ctx, "", "trimming changes", func(ctx context.Context) error {
-		_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("$or", bson.A{
-			anyOf("_id", revisions), doc("_id", doc("$lt", last), "c", bson.A{}),
-		}))
+		_, err := s.db.Collection(changesName).DeleteMany(ctx, anyOf("_id", keys))
 		return err
 	})
 }
 
+// watchers tell the changes in the order of the change stream. Its events have cluster times.
 type watchers struct {
-	// mu is held while the functions are called, and while their changes are read.
+	// mu is held while the functions are called.
 	mu sync.Mutex
 	storage.Watchers
-	// heard is the last revision whose changes the watchers were told.
-	heard uint64
-	// rows are the last rows that were heard, each at the index of its revision modulo their number.
-	rows [1024]heardRow
+	// at is the time of the last event that was handled. All changes up to this time were told.
+	at bson.Timestamp
+	// rows has the ids of the last rows that were heard, by key. keys are their keys, in a circle.
+	rows map[changeKey]string
+	keys [1024]changeKey
+	n    int
+	// lost says that the server has no events of the time at any more.
+	lost bool
+
+	awaited awaited
+	// unheard counts the updates of this handle after which Barrier needs a mark: an update wrote nothing, or
+	// its row was not heard. marked is how many of them a mark has covered.
+	unheard, marked atomic.Uint64
+	// own is the time of the last own row, or mark, that was heard.
+	own atomic.Pointer[bson.Timestamp]
 }
 
-// heardRow is a revision that was heard, with the id of its row. The id is empty if the row was trimmed.
+// awaited are the rows of this handle that its stream has not brought yet, by id.
+type awaited struct {
+	mu   sync.Mutex
+	rows map[string]chan struct{}
+}
+
+// add returns a channel that is closed once the watchers were told a row.
+func (a *awaited) add(id []byte) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.rows == nil {
+		a.rows = make(map[string]chan struct{})
+	}
+	told := make(chan struct{})
+	a.rows[string(id)] = told
+	return told
+}
+
+func (a *awaited) remove(id []byte) (told chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	told = a.rows[string(id)]
+	delete(a.rows, string(id))
+	return told
+}
+
+// heardRow is a row of changes that was heard, and the time of its event. A handle that has heard no row has
+// the time at which it was opened.
 type heardRow struct {
-	revision uint64
-	id       string
+	at  bson.Timestamp
+	key changeKey
+	id  string
 }
 
-// hear tells the watchers the changes of the next revision, and acknowledges the revision. mu is
-// held.
-func (w *watchers) hear(s *Store, row heardRow, changes []storage.Change) {
-	w.tell(s, row, changes)
+// hear tells the watchers the changes of a row, and acknowledges its time. mu is held.
+func (w *watchers) hear(s *Store, at bson.Timestamp, row *changeRow) {
+	for _, c := range row.changes() {
+		w.Tell(c)
+	}
+	w.at = at
+	last := *s.slot.last.Load()
+	last.at = at
+	if row.Key.Revision > 0 { // it is no mark
+		last.key, last.id = row.Key, string(row.ID)
+		w.keep(&last)
+	}
+	s.slot.last.Store(&last)
+	told := w.awaited.remove(row.ID)
+	if told == nil {
+		s.slot.wake()
+		return
+	}
+	w.own.Store(&at)
+	close(told)
+	time.AfterFunc(acknowledgeOwn, s.slot.wake)
+}
+
+// keep notes a row that was heard. mu is held.
+func (w *watchers) keep(row *heardRow) {
+	if w.rows == nil {
+		w.rows = make(map[changeKey]string, len(w.keys))
+	}
+	at := w.n % len(w.keys)
+	if w.n >= len(w.keys) {
+		delete(w.rows, w.keys[at])
+	}
+	w.rows[row.key], w.keys[at] = row.id, row.key
+	w.n++
+}
+
+// missed tells the watchers that changes up to a time may be missing. mu is held.
+func (w *watchers) missed(s *Store, at bson.Timestamp) {
+	w.Tell(storage.Change{Kind: storage.EverythingChanged})
+	w.at, w.lost = at, false
+	last := *s.slot.last.Load()
+	last.at = at
+	s.slot.last.Store(&last)
 	s.slot.wake()
 }
 
-// tell tells the watchers the changes of the next revision. mu is held.
-func (w *watchers) tell(s *Store, row heardRow, changes []storage.Change) {
-	for _, c := range changes {
-		w.Tell(c)
+// wait waits until the watchers were told the changes of an own row, which is committed. If the stream does not
+// bring it, it tells them that everything may have changed.
+func (w *watchers) wait(s *Store, row *changeRow, told <-chan struct{}) {
+	patience := time.NewTimer(s.timeout)
+	defer patience.Stop()
+	select {
+	case <-told:
+		return
+	case <-patience.C:
 	}
-	w.keep(s, row)
-	s.slot.heard.Store(row.revision)
-}
-
-// keep notes a row as the last that was heard. mu is held.
-func (w *watchers) keep(s *Store, row heardRow) {
-	w.heard = row.revision
-	w.rows[row.revision%uint64(len(w.rows))] = row
-	s.slot.last.Store(&row)
-}
-
-// missed tells the watchers that changes up to a revision may be missing. mu is held.
-func (w *watchers) missed(s *Store, row heardRow) {
-	w.hear(s, row, []storage.Change{{Kind: storage.EverythingChanged, Revision: row.revision}})
-}
-
-// other reports whether a revision was heard with another row than this one. mu is held.
-func (w *watchers) other(row *changeRow) bool {
-	was := w.rows[uint64(row.Revision)%uint64(len(w.rows))]
-	return was.revision == uint64(row.Revision) && was.id != "" && was.id != string(row.ID)
-}
-
-// own tells the watchers the changes of this handle's update before the update returns. It tells
-// them all earlier changes of other handles first. Nobody has heard of an own revision before, but
-// for the stream. If this handle has heard it with another row, the database was restored.
-func (w *watchers) own(s *Store, row *changeRow, changes []storage.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	revision := uint64(row.Revision)
-	if w.other(row) || revision+uint64(len(w.rows)) <= w.heard {
-		_ = s.abandon(restored("an update got revision %d, which was heard of with another row", revision))
-		return
-	}
-	if w.heard+1 < revision {
-		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-		defer cancel()
-		if err := w.catchUp(ctx, s); err != nil {
-			w.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: revision - 1})
-			w.heard = revision - 1
-		}
-	}
-	switch {
-	case w.heard+1 == revision:
-		w.tell(s, row.heard(), changes)
-		time.AfterFunc(acknowledgeOwn, s.slot.wake)
-	case w.heard < revision: // catchUp read from a primary that lags behind
-		w.missed(s, row.heard())
+	if w.awaited.remove(row.ID) != nil {
+		w.Tell(storage.Change{Kind: storage.EverythingChanged})
+		w.unheard.Add(1)
 	}
 }
 
-func (row *changeRow) heard() heardRow { return heardRow{uint64(row.Revision), string(row.ID)} }
-
-// catchUp tells the watchers all committed changes that they do not know yet. mu is held.
-func (w *watchers) catchUp(ctx context.Context, s *Store) error {
-	last, err := s.revision(ctx)
-	if err != nil || last <= w.heard {
-		return err
-	}
-	rows, err := s.history(ctx, w.heard, last)
+// mark writes a mark and waits until it has come in the stream. Then all that was committed before has come,
+// too. All handles write the same row, which is no change.
+func (s *Store) mark(ctx context.Context) error {
+	w := &s.watchers
+	covers := w.unheard.Load()
+	row := newChangeRow("", 0, nil)
+	told := w.awaited.add(row.ID)
+	defer w.awaited.remove(row.ID)
+	_, err := s.db.Collection(changesName).ReplaceOne(ctx, doc("_id", row.Key), row, options.Replace().SetUpsert(true))
 	if err != nil {
 		return err
 	}
-	if rows == nil {
-		var row changeRow
-		err := s.db.Collection(changesName).FindOne(ctx, doc("_id", number(last))).Decode(&row)
-		if err := ifAny(err); err != nil {
-			return err
+	select {
+	case <-told:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		marked := w.marked.Load()
+		if marked >= covers || w.marked.CompareAndSwap(marked, covers) {
+			return nil
 		}
-		w.missed(s, heardRow{last, string(row.ID)})
-		return nil
 	}
-	for i := range rows {
-		w.hear(s, rows[i].heard(), rows[i].changes())
-	}
-	return nil
-}
-
-// history returns the rows of all revisions in (after, upTo], which must not be empty. It returns
-// no rows if one of these rows was trimmed.
-func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeRow, err error) {
-	next := after + 1
-	err = s.eachChange(ctx, after, upTo, func(row changeRow) bool {
-		if uint64(row.Revision) != next {
-			return false
-		}
-		rows = append(rows, row)
-		next++
-		return true
-	})
-	if next != upTo+1 {
-		rows = nil
-	}
-	return rows, err
 }
 
 // Watch implements storage.Documents.

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -10,14 +11,14 @@ import (
 )
 
 // CheckIndex compares the heads with the chains and with the counters of counted heads. It compares
-// the documents with their index, and the changes with the last revision. It does not check the
+// the documents with their index, and the changes with the last revision of their organization. It does not check the
 // indexes of rows, because the server maintains these indexes.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
 	return r.scan(ctx, "", "checking the index", func(ctx context.Context) error {
 		if err := r.checkMeters(ctx, read.Meter); err != nil {
 			return err
 		}
-		last, err := r.revision(ctx)
+		last, err := r.revisions(ctx)
 		if err != nil {
 			return err
 		}
@@ -88,9 +89,26 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 	return err
 }
 
+// revisions returns a function that returns the last revision of an organization.
+func (s *database) revisions(ctx context.Context) (func(org string) int64, error) {
+	last := make(map[string]int64)
+	var first int64
+	err := eachOf(ctx, s, countersName, doc(), func(row *counterRow) error {
+		if org, ok := strings.CutPrefix(row.ID, orderBegins); ok {
+			last[org] = row.N
+		} else if row.ID == revisionCounter {
+			first = row.N
+		}
+		return nil
+	})
+	return func(org string) int64 { return max(first, last[org]) }, err
+}
+
 // checkDocuments compares the documents with their index and with the last revision. It calls f
 // with each document.
-func (s *database) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
+func (s *database) checkDocuments(
+	ctx context.Context, last func(string) int64, f func(storage.Document, string) error,
+) error {
 	keys := int64(0)
 	var some []indexRow
 	err := eachOf(ctx, s, documentsName, doc(), func(row *documentRow) error {
@@ -110,8 +128,8 @@ func (s *database) checkDocuments(ctx context.Context, last uint64, f func(stora
 			return broken("%w", err)
 		}
 		foundBy, id, _, err := c.Describe(d)
-		if err == nil && d.Revision > last {
-			err = fmt.Errorf("it is of revision %d, and the last is %d", d.Revision, last)
+		if err == nil && row.Revision > last(row.Org) {
+			err = fmt.Errorf("it is of revision %d, and the last is %d", d.Revision, last(row.Org))
 		}
 		if err != nil {
 			return broken("%s %q: %w", c.Name, d.ID, err)
@@ -166,21 +184,21 @@ func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 	return err
 }
 
-// checkChanges checks that the stored changes have no gap between revisions and end at the last
-// revision. The first changes may have been trimmed.
-func (s *database) checkChanges(ctx context.Context, last uint64) error {
-	next := int64(0)
-	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
-		if next != 0 && row.Revision != next {
-			return &storage.BreakError{Err: fmt.Errorf(
-				"the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next,
-			)}
+// checkChanges checks that the changes of a row are of its organization and that their revision is not later
+// than the last one.
+func (s *database) checkChanges(ctx context.Context, last func(string) int64) error {
+	return eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
+		broken := func(format string, args ...any) error {
+			return &storage.BreakError{OrganizationID: row.Key.Org, Err: fmt.Errorf(format, args...)}
 		}
-		next = row.Revision + 1
+		if is := last(row.Key.Org); row.Key.Revision > is {
+			return broken("the change of revision %d waits to be signed, and the last is %d", row.Key.Revision, is)
+		}
+		for _, c := range row.Changes {
+			if c.Org != row.Key.Org {
+				return broken("the change of revision %d is one of %q", row.Key.Revision, c.Org)
+			}
+		}
 		return nil
 	})
-	if err == nil && next != 0 && next != number(last)+1 {
-		err = &storage.BreakError{Err: fmt.Errorf("changes end at revision %d, and the last is %d", next-1, last)}
-	}
-	return err
 }

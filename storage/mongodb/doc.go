@@ -12,12 +12,15 @@
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
 //	index      {_id: kind text(org) index key id, d: _id of the document}
-//	changes    {_id: revision, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
-//	counters   {_id: "revision", n: the last revision, e: random epoch}
+//	changes    {_id: {o: org, r: revision}, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
+//	           and one mark {_id: {o: "", r: 0}, u: random id, c: []}
+//	counters   {_id: "org:" org, n: the last revision of the organization}
+//	           {_id: "revision", n: the last revision of before schema 8, after which those begin, e: random epoch}
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
-//	replicas   {_id: slot, chain, holder, dead, until, beat, heard: revision, row: id of its row, sessions: [{id, uid: user}],
-//	            keys: {o: digest of the operator secret, s: [digests of scrub keys]}, schema: of the holder}
+//	replicas   {_id: slot, chain, holder, dead, until, beat, told: cluster time, last: {o: org, r: revision, u: id of its row},
+//	            sessions: [{id, uid: user}], keys: {o: digest of the operator secret, s: [digests of scrub keys]},
+//	            schema: of the holder}
 //	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
@@ -94,29 +97,35 @@
 //
 // # Updates
 //
-// An update is one transaction. It writes the documents, their index, the counter of revisions
-// and the row of changes. It raises the counter first. This serializes all updates of the
-// database and leaves no gap between revisions.
+// An update is one transaction. It writes the documents, their index, the counter of its organization
+// and the row of changes, if there are changes. It raises the counter first. Another update of the organization
+// conflicts with this. So the updates of an organization are serialized, and those of others do not wait. Documents
+// without an organization have the counter of the organization "".
 //
 // # Changes
 //
-// A handle tells its watchers of changes in the order of revisions. It tells them its own changes
-// after the commit. The changes of other handles arrive in one change stream. The handle reads
-// missing revisions from the collection changes. If these were trimmed, it tells its watchers
-// EverythingChanged. After a stream has failed, the handle opens a new stream and reads the changes
-// in between. It never resumes a stream, so the length of the oplog does not matter.
+// A handle tells its watchers all changes, also its own, in the order of one change stream. In it, the changes of an
+// organization are in the order of its revisions. An update waits until its own row has come. Each event has a
+// cluster time. After a stream has failed, the handle opens a new stream at the time of the last event. If the oplog
+// does not have this time any more, it tells its watchers EverythingChanged.
+//
+// A slot has the time up to which its watchers were told. [Store.Barrier] waits until all slots have the time of the
+// last own row. If an update has written nothing, it may have found a change that the own stream has not brought yet.
+// Then Barrier writes a mark, and waits for the time of the mark.
+//
+// Signed changes are trimmed by their keys. A row may be committed late under a smaller key than the last signed one.
 //
 // # Restores
 //
-// A restore takes the database back while handles use it. Numbers alone do not tell: the counter of revisions may
+// A restore takes the database back while handles use it. Numbers alone do not tell: a counter may
 // soon be greater than before. So each row of changes has a random id. A beat is written only if the slot has the
-// beat that its handle wrote last. With it the handle reads the epoch and the counter of revisions, the row that
-// it heard last and the end of its chain. If one of these is another, smaller or gone, the handle tells its
-// watchers EverythingChanged, refuses every operation and is lost. The same follows if a revision comes again with
-// another row. A batch is refused if the row of the chain has not the number of the head before it. A handle
-// acknowledges the id of the row that it heard. [Store.Barrier] returns an error if the database does not have
-// that row, because the handle may still allow until its next beat. Open makes no counter of revisions in a
-// database that has data.
+// beat that its handle wrote last. With it the handle reads the epoch of the counter of revisions, the row that
+// it heard last, the counter of this row's organization and the end of its chain. If one of these is another, smaller
+// or gone, the handle tells its watchers EverythingChanged, refuses every operation and is lost. The same follows if
+// a revision comes again in the stream, or if an update gets a revision that a document already has. A batch is
+// refused if the row of the chain has not the number of the head before it. A handle acknowledges the row that it
+// heard with the time. [Store.Barrier] returns an error if the database does not have that row, because the handle
+// may still allow until its next beat. Open makes no counter of revisions in a database that has data.
 //
 // # Schemas
 //
@@ -124,7 +133,8 @@
 // OpenSnapshot refuse a database that they would misread, and a handle that runs ends when the least schema
 // becomes greater than its own. The leader migrates a database of an older schema: it writes the number and
 // then changes validators and indexes. A handle of an older schema does not compare the collections of a newer
-// one, and keeps working while its schema is not less than the least.
+// one, and keeps working while its schema is not less than the least. Schema 8 has another order of changes, so its
+// first handle makes 8 the least schema before it uses the database.
 //
 // # Replicas
 //

@@ -43,9 +43,9 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	ctx, rows := t.Context(), make(map[string][]any)
 	add := func(name string, row any) { rows[name] = append(rows[name], row) }
 	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
-	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(leastSchema)))
+	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(orderSchema)))
 	for id, heads := range h.ByChain {
-		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], RowHeard: []byte{}, Sessions: []sessionID{}})
+		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Told: never, Sessions: []sessionID{}})
 		for i, head := range heads {
 			signed, err := head.MarshalBinary()
 			must(t, err)
@@ -79,7 +79,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 		}
 	}
 	for _, c := range h.Waiting {
-		add(changesName, newChangeRow(c.Revision, []storage.Change{c}))
+		add(changesName, newChangeRow(c.Org, c.Revision, []storage.Change{c}))
 	}
 	for m, n := range h.Meters {
 		of := meter{m.Org, m.Month}

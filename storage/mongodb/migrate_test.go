@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,57 +16,66 @@ import (
 	"writ.example/writ/storage/storagetest"
 )
 
-// TestMigrate_UnderLoad upgrades the replicas of a database one after the other, while all of them append and
-// update. The leader of the new schema must migrate the database. Replicas of the old schema must keep working
-// and be able to start again. Nothing may be lost.
-func TestMigrate_UnderLoad(t *testing.T) {
-	t.Parallel()
+// TestUpgrade opens a database of schema 7, in which an unsigned change waits. The counters of organizations must
+// begin after all earlier revisions, and the change must be there. A writ of schema 7 must be refused by name. One
+// that still runs must end, and can commit no update before.
+func TestUpgrade(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	old := o
-	old.schema = oldestSchema
-	tr := trace(t)
-	first, second := tr.of(openTest(t, old)), tr.of(openTest(t, old))
-	of := func() (row counterRow) {
-		must(t, first.db.Collection(countersName).FindOne(context.Background(), doc("_id", schemaCounter)).Decode(&row))
-		return row
+	s := openTest(t, o)
+	updateRule(t, s)
+	s.silence(t)
+	counters, changes := s.db.Collection(countersName), s.db.Collection(changesName)
+	for _, shape := range shapes(7) {
+		must(t, s.db.RunCommand(t.Context(), doc("collMod", shape.name, "validator", doc())).Err())
 	}
-	if row := of(); row.N != oldestSchema || row.Least != leastSchema {
-		t.Fatalf("the schema of a database of an older writ is %d, at least %d", row.N, row.Least)
-	}
-	l := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}
-	stop := l.begin([]*recorded{second})
-	upgraded := tr.of(openTest(t, o)) // the third slot: it does not lead
-	stopNew := l.begin([]*recorded{upgraded})
-	l.wait(10)
-	await(t, "the old leader", first.Leads)
-	must(t, errors.Join(first.keepOnce(t.Context()), upgraded.keepOnce(t.Context())))
-	if row := of(); row.N != oldestSchema {
-		t.Errorf("a replica that does not lead has migrated to schema %d", row.N)
-	}
-	must(t, first.slot.release(t.Context(), first.Store)) // as if it was upgraded
-	leader := tr.of(openTest(t, o))
-	await(t, "the new leader", leader.Leads)
-	must(t, leader.keepOnce(t.Context()))
-	if row := of(); row.N != schema || row.Least != leastSchema {
-		t.Errorf("the schema is %d, at least %d, want %d, at least %d", row.N, row.Least, schema, leastSchema)
-	}
-	got, err := leader.validators(t.Context())
+	_, err := changes.DeleteMany(t.Context(), doc())
 	must(t, err)
-	for _, shape := range shapes(schema) {
-		if !bytes.Equal(got[shape.name], shape.validator()) {
-			t.Errorf("the validator of %s is %s", shape.name, got[shape.name])
-		}
+	waits := storage.Change{Kind: storage.RuleKind, Org: "org", ID: "r", Digest: [32]byte{1}}
+	old := newChangeRow("org", 41, []storage.Change{waits})
+	for _, row := range []bson.D{doc("_id", int64(41), "u", old.ID, "c", old.Changes), doc("_id", int64(42), "u", old.ID, "c", bson.A{})} {
+		_, err := changes.InsertOne(t.Context(), row)
+		must(t, err)
 	}
-	l.wait(l.acks.Load() + 50)
-	must(t, errors.Join(leader.keepOnce(t.Context()), second.keepOnce(t.Context())))
-	again := tr.of(openTest(t, old)) // an old one is started again
-	stopAgain := l.begin([]*recorded{again})
-	l.wait(l.acks.Load() + 50)
-	for _, stop := range []func(){stop, stopNew, stopAgain} {
-		stop()
+	for id, fields := range map[string]bson.D{
+		revisionCounter: doc(counterN, int64(42)), schemaCounter: doc(counterN, int64(7), counterLeast, int64(7)),
+	} {
+		_, err := counters.UpdateOne(t.Context(), doc("_id", id), doc("$set", fields))
+		must(t, err)
 	}
-	must(t, again.Barrier(t.Context()))
-	l.check(leader.Store)
+	_, err = counters.DeleteOne(t.Context(), doc("_id", orderOf("org")))
+	must(t, err)
+	_, err = s.db.Collection(documentsName).UpdateMany(t.Context(), doc("o", "org"), set("r", int64(41)))
+	must(t, err)
+	_, err = s.slots().UpdateMany(t.Context(), doc(), doc("$set", doc("heard", int64(42), "row", old.ID), "$unset", doc(slotTold, "", slotLast, "")))
+	must(t, err)
+	for _, shape := range shapes(7) {
+		must(t, s.db.RunCommand(t.Context(), doc("collMod", shape.name, "validator", shape.validator())).Err())
+	}
+
+	is := openTest(t, o)
+	waits.Revision = 41
+	if got, err := is.Changes(t.Context(), storage.Change{}, 9); err != nil || len(got) != 1 || got[0] != waits {
+		t.Errorf("Changes = %+v, %v, want %+v", got, err, waits)
+	}
+	if _, err := changes.InsertOne(t.Context(), doc("_id", int64(43), "u", old.ID, "c", bson.A{})); err == nil {
+		t.Error("a row of changes of schema 7 was stored")
+	}
+	if revision := updateRule(t, is); revision != 43 {
+		t.Errorf("the first revision is %d, want 43", revision)
+	}
+	must(t, is.Trim(t.Context(), []storage.Change{waits}))
+	if got, err := is.Changes(t.Context(), storage.Change{}, 9); err != nil || len(got) != 1 || got[0].Revision != 43 {
+		t.Errorf("Changes after Trim = %+v, %v, want that of revision 43", got, err)
+	}
+	_, err = s.slots().UpdateOne(t.Context(), doc("_id", s.slot.id), set(slotHolder, "old", slotDead, "", slotBeat, "old/1"))
+	must(t, err)
+	if a := is.others(t.Context(), *is.watchers.own.Load()); a.err != nil || a.live != 1 {
+		t.Errorf("%d replicas have not heard, %v, want the one of schema 7", a.live, a.err)
+	}
+	o.schema = 7
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "which a writ of schema 8 or later uses, and this writ is of schema 7") {
+		t.Errorf("Open of a writ of schema 7 = %v", err)
+	}
 }
 
 // TestRenew_OfAnOldSchema checks that a running replica ends if the database was migrated to a schema that it

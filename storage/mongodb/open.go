@@ -72,10 +72,11 @@ type Store struct {
 	// otherwise block others for a minute.
 	sessions []*mongo.Session
 
-	writes  sync.Mutex     // held while this handle updates documents
-	updates *mongo.Session // session of Update
-	counts  transactor     // adds decisions to the meters
-	bulk    transactor     // imports and removals
+	turns   turns
+	updates chan *mongo.Session // the free sessions of Update
+	first   int64               // the revision after which an organization's revisions begin
+	counts  transactor          // adds decisions to the meters
+	bulk    transactor          // imports and removals
 
 	watchers watchers
 	sights   sights
@@ -196,11 +197,19 @@ func (s *database) checkServer(ctx context.Context) error {
 // begin takes a slot and starts the background work.
 func (s *Store) begin(ctx context.Context) (err error) {
 	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for _, session := range []**mongo.Session{&s.updates, &s.log.session, &s.counts.session, &s.bulk.session} {
+	of := []**mongo.Session{&s.log.session, &s.counts.session, &s.bulk.session}
+	for range maxUpdates {
+		of = append(of, new(*mongo.Session))
+	}
+	for _, session := range of {
 		if *session, err = s.client.StartSession(); err != nil {
 			return err
 		}
 		s.sessions = append(s.sessions, *session)
+	}
+	s.updates = make(chan *mongo.Session, maxUpdates)
+	for _, session := range s.sessions[len(of)-maxUpdates:] {
+		s.updates <- session
 	}
 	s.counts.busy, s.bulk.busy = make(chan struct{}, 1), make(chan struct{}, 1)
 	if err := s.slot.take(ctx, s); err != nil {

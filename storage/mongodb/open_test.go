@@ -273,10 +273,10 @@ func TestOpen_RefusesAnotherSchema(t *testing.T) {
 		want   string
 		change func() error
 	}{
-		{"its schema is 1, and this writ uses schema 7", remove(schemaCounter)},
-		{"its schema is 2, and this writ uses schema 7: start the writ that wrote it, or export", row(counterN, int64(2))},
-		{"its schema is 4, and this writ uses schema 7", row(counterN, int64(4))}, // the last one without the least one
-		{"its schema is 9, which a writ of schema 8 or later uses, and this writ is of schema 7: start a newer writ", row(counterN, int64(9), counterLeast, int64(8))},
+		{"its schema is 1, and this writ uses schema 8", remove(schemaCounter)},
+		{"its schema is 2, and this writ uses schema 8: start the writ that wrote it, or export", row(counterN, int64(2))},
+		{"its schema is 4, and this writ uses schema 8", row(counterN, int64(4))}, // the last one without the least one
+		{"its schema is 10, which a writ of schema 9 or later uses, and this writ is of schema 8: start a newer writ", row(counterN, int64(10), counterLeast, int64(9))},
 		{"", row(counterN, int64(9), counterLeast, int64(5))},
 		{"has data in replicas and no counter of revisions", remove(revisionCounter)},
 		{"has data in replicas and no counter of revisions", remove(schemaCounter)},

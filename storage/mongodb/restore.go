@@ -18,8 +18,9 @@ import (
 
 // A restore takes a database back under the handles that use it. A handle then knows of revisions and
 // heads that are gone, and new ones get their numbers. So each beat compares what the database has with
-// what the handle knows: the beat it wrote last, the epoch and the counter of revisions, the row of
-// changes it heard last and the end of its chain. After any difference the handle decides nothing more.
+// what the handle knows: the beat it wrote last, the epoch of the counter of revisions, the row of
+// changes it heard last, the counter of the organization of this row, and the end of its chain. After any
+// difference the handle decides nothing more.
 
 // errRestored means that the database is not the one that this handle knew.
 var errRestored = fmt.Errorf("%w: the database was restored, or a part of it was lost, while this replica used it: "+
@@ -40,7 +41,7 @@ func (s *Store) abandon(reason error) error {
 		s.done.Go(func() {
 			s.watchers.mu.Lock()
 			defer s.watchers.mu.Unlock()
-			s.watchers.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: s.watchers.heard})
+			s.watchers.Tell(storage.Change{Kind: storage.EverythingChanged})
 		})
 	}
 	return *s.slot.foreign.Load()
@@ -59,20 +60,21 @@ func (s *Store) end(reason error) {
 // beginHearing reads the state of the database from which on this handle hears changes.
 func (s *Store) beginHearing(ctx context.Context) error {
 	var counter counterRow
-	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
+	err := s.latest(ctx, "", "reading the counter of revisions", func(ctx context.Context) error {
+		return s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
+	})
 	if err != nil {
 		return err
 	}
-	var row changeRow
-	err = s.db.Collection(changesName).FindOne(ctx, doc("_id", counter.N)).Decode(&row)
-	if err := ifAny(err); err != nil {
+	at, err := s.now(ctx)
+	if err != nil {
 		return err
 	}
-	s.slot.epoch = counter.Epoch
+	s.slot.epoch, s.first = counter.Epoch, counter.N
 	s.watchers.mu.Lock()
 	defer s.watchers.mu.Unlock()
-	s.watchers.keep(s, heardRow{uint64(counter.N), string(row.ID)}) //nolint:gosec // it counts
-	s.slot.heard.Store(s.watchers.heard)
+	s.watchers.at = at
+	s.slot.last.Store(&heardRow{at: at})
 	return nil
 }
 
@@ -155,7 +157,8 @@ func (s *Store) whoseSlot(ctx context.Context) error {
 // seen is what a beat reads of the database. The fields are of different rows.
 type seen struct {
 	Counter *counterRow `bson:"counter"`
-	Schema  *counterRow `bson:"-"` // the other counter
+	Schema  *counterRow `bson:"-"` // the other counters
+	Org     counterRow  `bson:"-"`
 	Change  *changeRow  `bson:"change"`
 	Head    *headRow    `bson:"head"`
 }
@@ -169,9 +172,9 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		}))
 	}
 	stages := mongo.Pipeline{
-		doc("$match", anyOf("_id", bson.A{revisionCounter, schemaCounter})),
+		doc("$match", anyOf("_id", bson.A{revisionCounter, schemaCounter, orderOf(last.key.Org)})),
 		doc("$project", doc("_id", 0, "counter", "$$ROOT")),
-		union(changesName, number(last.revision), "change", doc(changeID, 1)),
+		union(changesName, last.key, "change", doc(changeID, 1)),
 	}
 	if tip != nil && tip.Seq > 0 {
 		stages = append(stages, union(headsName, headKey(tip.ID, number(tip.Seq)), "head", doc(headSigned, 1)))
@@ -183,6 +186,8 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		case row.Counter == nil:
 		case row.Counter.ID == schemaCounter:
 			all.Schema = row.Counter
+		case row.Counter.ID == orderOf(last.key.Org):
+			all.Org = *row.Counter
 		default:
 			all.Counter = row.Counter
 		}
@@ -205,10 +210,12 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		return restored("the counter of revisions is gone")
 	case !bytes.Equal(all.Counter.Epoch, s.slot.epoch):
 		return restored("the counter of revisions was made again")
-	case all.Counter.N < number(last.revision):
-		return restored("the last revision is %d, and this replica has heard of %d", all.Counter.N, last.revision)
+	case all.Org.N < last.key.Revision:
+		return restored("the last revision of organization %q is %d, and this replica has heard of %d", last.key.Org,
+			all.Org.N, last.key.Revision)
 	case all.Change != nil && last.id != "" && string(all.Change.ID) != last.id:
-		return restored("revision %d has another row than this replica has heard", last.revision)
+		return restored("revision %d of organization %q has another row than this replica has heard", last.key.Revision,
+			last.key.Org)
 	}
 	s.slot.least.Store(all.Schema.Least)
 	switch {

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -110,8 +111,9 @@ func TestRestore_EndsWhoUsedTheDatabase(t *testing.T) {
 func TestRenew_ComparesTheDatabase(t *testing.T) {
 	id := func(s *Store) bson.D { return doc("_id", s.slot.id) }
 	head := func(s *Store) bson.D { return doc("_id", headKey(s.slot.chain, 1)) }
-	change := func(s *Store) bson.D { return doc("_id", int64(s.slot.heard.Load())) }
+	change := func(s *Store) bson.D { return doc("_id", s.slot.last.Load().key) }
 	revision := func(*Store) bson.D { return doc("_id", revisionCounter) }
+	order := func(*Store) bson.D { return doc("_id", orderOf("org")) }
 	for name, test := range map[string]struct {
 		collection string
 		which      func(*Store) bson.D
@@ -120,10 +122,11 @@ func TestRenew_ComparesTheDatabase(t *testing.T) {
 	}{
 		"the beat":            {replicasName, id, doc("$set", doc(slotBeat, "x/1")), "has another beat"},
 		"the slot":            {replicasName, id, nil, "the slot of this replica is gone"},
-		"the counter":         {countersName, revision, doc("$inc", doc(counterN, int64(-1))), "the last revision is 0, and this replica has heard of 1"},
+		"the order":           {countersName, order, doc("$inc", doc(counterN, int64(-1))), `the last revision of organization "org" is 0, and this replica has heard of 1`},
+		"the order is gone":   {countersName, order, nil, `the last revision of organization "org" is 0, and this replica has heard of 1`},
 		"the counter is gone": {countersName, revision, nil, "the counter of revisions is gone"},
 		"the epoch":           {countersName, revision, doc("$set", doc(counterEpoch, make([]byte, 16))), "was made again"},
-		"the row heard last":  {changesName, change, doc("$set", doc(changeID, make([]byte, 16))), "revision 1 has another row"},
+		"the row heard last":  {changesName, change, doc("$set", doc(changeID, make([]byte, 16))), `revision 1 of organization "org" has another row`},
 		"the head":            {headsName, head, nil, "head 1 of this replica is gone"},
 		"a trimmed row":       {changesName, change, nil, ""},
 	} {
@@ -193,11 +196,12 @@ func TestAppend_AfterARestore(t *testing.T) {
 // database does not have. It has used the database before a restore, and may still allow.
 func TestBarrier_RefusesWhereMoreWasHeard(t *testing.T) {
 	for heard, want := range map[int64]string{
-		52: "the last revision is 1, and a replica has heard of 52", 1: "a replica has heard of revision 1 with another row",
+		52: `the last revision of organization "org" is 1, and a replica has heard of 52`,
+		1:  `a replica has heard of revision 1 of organization "org" with another row`,
 	} {
 		s := openTest(t, newDatabase(t, sharedSet(t)))
-		old := slotRow{ID: 99, Chain: make([]byte, 16), Holder: "old", Beat: "old/1", Heard: heard, RowHeard: make([]byte, 16),
-			Until: time.Now().Add(time.Hour), Sessions: []sessionID{}}
+		old := slotRow{ID: 99, Chain: make([]byte, 16), Holder: "old", Beat: "old/1", Told: bson.Timestamp{T: math.MaxUint32},
+			Last: &lastRow{changeKey{"org", heard}, make([]byte, 16)}, Until: time.Now().Add(time.Hour), Sessions: []sessionID{}}
 		_, err := s.slots().InsertOne(t.Context(), old)
 		must(t, err)
 		updateRule(t, s)

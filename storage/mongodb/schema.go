@@ -60,14 +60,19 @@ type indexRow struct {
 // changes
 const changeID = "u"
 
-// changeRow lists the changes of an update. Every revision has a row, even if the update has no
-// changes to report. So a gap between revisions means that a row is missing.
+// changeRow lists the changes of an update. An update without changes has no row. A row of revision 0 is a
+// mark: see [Store.Barrier].
 //
 // ID is random. A database that was restored has other rows under the same revisions.
 type changeRow struct {
-	Revision int64    `bson:"_id"`
-	ID       []byte   `bson:"u"`
-	Changes  []change `bson:"c"`
+	Key     changeKey `bson:"_id"`
+	ID      []byte    `bson:"u"`
+	Changes []change  `bson:"c"`
+}
+
+type changeKey struct {
+	Org      string `bson:"o"`
+	Revision int64  `bson:"r"`
 }
 
 // change is a storage.Change whose revision is in its row.
@@ -89,7 +94,8 @@ const (
 )
 
 // counterRow is a counter. Epoch is in the counter of revisions: it is random and was made with the
-// counter. Least is in the counter of the schema.
+// counter. Least is in the counter of the schema. The counter of revisions is the last revision of before
+// [orderSchema]. Each organization has a counter of its own, which begins there.
 type counterRow struct {
 	ID    string `bson:"_id,omitempty"`
 	N     int64  `bson:"n"`
@@ -103,8 +109,8 @@ const (
 	slotDead     = "dead"
 	slotUntil    = "until"
 	slotBeat     = "beat"
-	slotHeard    = "heard"
-	slotRowHeard = "row"
+	slotTold     = "told"
+	slotLast     = "last"
 	slotSessions = "sessions"
 	slotKeys     = "keys"
 	slotSchema   = "schema"
@@ -122,13 +128,22 @@ type slotRow struct {
 	// Beat is the text of the last beat: the holder's id and the age of its handle.
 	Beat  string    `bson:"beat"`
 	Until time.Time `bson:"until"` // when the slot expires
-	// Heard is the last revision that the holder has heard of, and RowHeard the id of its row.
-	Heard    int64       `bson:"heard"`
-	RowHeard []byte      `bson:"row"`
-	Sessions []sessionID `bson:"sessions"` // sessions of the holder's transactions
-	Keys     *keyDigests `bson:"keys,omitempty"`
-	Schema   int64       `bson:"schema,omitempty"` // schema of the holder, from schema 7 on
+	// Told is the time in the change stream up to which the holder's watchers were told. Last is the last row
+	// of changes that it has heard.
+	Told     bson.Timestamp `bson:"told"`
+	Last     *lastRow       `bson:"last,omitempty"`
+	Sessions []sessionID    `bson:"sessions"` // sessions of the holder's transactions
+	Keys     *keyDigests    `bson:"keys,omitempty"`
+	Schema   int64          `bson:"schema,omitempty"` // schema of the holder, from schema 7 on
 }
+
+// lastRow names a row of changes.
+type lastRow struct {
+	Key changeKey `bson:",inline"`
+	ID  []byte    `bson:"u"`
+}
+
+func (row *heardRow) stored() lastRow { return lastRow{row.key, []byte(row.id)} }
 
 // records
 const (
@@ -332,17 +347,21 @@ type shape struct {
 // modifies the index models that it gets.
 func shapes(schema int64) []shape {
 	var replicasMay bson.D
+	heard, change := doc("heard", "long", "row", "binData"), "long"
 	if schema >= 6 {
 		replicasMay = doc(slotKeys, "object")
+	}
+	if schema >= orderSchema {
+		replicasMay = append(replicasMay, doc(slotTold, "timestamp", slotLast, "object")...)
+		heard, change = nil, "object"
 	}
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
 		{name: indexName, must: doc("_id", "string", indexDocument, "string")},
-		{name: changesName, must: doc("_id", "long", changeID, "binData", "c", "array")},
+		{name: changesName, must: doc("_id", change, changeID, "binData", "c", "array")},
 		{name: countersName, must: doc("_id", "string", counterN, "long")},
-		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
-			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotRowHeard, "binData",
-			slotSessions, "array"), may: replicasMay},
+		{name: replicasName, must: slices.Concat(doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead,
+			"string", slotUntil, "date", slotBeat, "string"), heard, doc(slotSessions, "array")), may: replicasMay},
 		{
 			name: recordsName, must: doc("_id", "binData"),
 			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string",
@@ -462,9 +481,14 @@ func (s *Store) makeCollections(ctx context.Context) error {
 			return err
 		}
 	}
+	if of != nil {
+		if err := s.upgrade(ctx, of); err != nil {
+			return err
+		}
+	}
 	// The schema comes first: a database with a revision and no schema is an older one.
-	epoch, least := uuid.New(), max(leastSchema, min(s.schema, writerSchema))
-	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, least),
+	epoch := uuid.New()
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, min(s.schema, orderSchema)),
 		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 
@@ -480,9 +504,11 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 //
 // Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them. Schema 7 has the rows
 // that say who may add heads to a chain, and chains whose slot was removed, once its least schema is 7 too.
+// Schema 8 has a counter of revisions for each organization. Its least schema is 8, because no older writ can
+// work beside it: see [Store.upgrade].
 const (
-	schema        = 7
-	leastSchema   = 5
+	schema        = 8
+	orderSchema   = 8
 	oldestSchema  = 5
 	schemaCounter = "format"
 )

@@ -40,9 +40,8 @@ type slot struct {
 	chain  [16]byte
 	holder string // empty: no slot is taken
 
-	heard atomic.Uint64
-	last  atomic.Pointer[heardRow] // the last row that was heard
-	news  chan struct{}            // signals that slot.heard has grown
+	last atomic.Pointer[heardRow] // the last row that was heard
+	news chan struct{}            // signals that last is another
 	// silent has the slots that a beat has found silent or not cleaned up, for settle.
 	silent chan []slotRow
 	// proven is the age of the handle at its newest beat that was read in the change stream.
@@ -107,11 +106,8 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 	for {
 		var row slotRow
-		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0),
-			slotRowHeard, []byte{}, slotSessions, sessions, slotSchema, "$$REMOVE")
-		if s.schema >= writerSchema {
-			taken[len(taken)-1].Value = s.schema
-		}
+		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotTold, never,
+			slotLast, "$$REMOVE", slotSessions, sessions, slotSchema, s.schema)
 		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", taken)},
 			after().SetSort(doc("_id", 1))).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
@@ -139,8 +135,7 @@ func (s *Store) addSlot(ctx context.Context) error {
 	}
 	chain := uuid.New()
 	_, err = s.slots().InsertOne(ctx,
-		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), RowHeard: []byte{},
-			Sessions: []sessionID{}})
+		slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Told: never, Sessions: []sessionID{}})
 	return notNew(err)
 }
 

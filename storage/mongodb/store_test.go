@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,22 +158,13 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	return r
 }
 
-// interrupted is the error code with which Cut makes the server end a handle's streams.
-const interrupted = 11601
-
 func (c *cluster) Cut(h storagetest.Replica) {
 	r := h.(*recorded)
-	c.cuts[h] = failing(r.t, c.set, c.names[h], bson.A{"aggregate", "getMore"}, "errorCode", interrupted)
+	c.cuts[h] = failing(r.t, c.set, c.names[h], bson.A{"aggregate", "getMore"}, "errorCode", historyLost)
 	await(r.t, "the stream's end", func() bool { return r.health.trouble(streaming) != nil })
 }
 
-// Mend ends a Cut. It first trims the changes that the handle has missed. Without the trim the
-// handle would read the changes later and miss nothing.
-func (c *cluster) Mend(h storagetest.Replica) {
-	changes, err := h.Changes(context.Background(), storage.Change{}, math.MaxInt)
-	must(h.(*recorded).t, errors.Join(err, h.Trim(context.Background(), changes)))
-	c.cuts[h]("off")
-}
+func (c *cluster) Mend(h storagetest.Replica) { c.cuts[h]("off") }
 
 // TakeOver gives up a silent handle and opens a new handle, which takes the slot.
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {

@@ -19,6 +19,7 @@ const (
 )
 
 type streamEvent struct {
+	At bson.Timestamp `bson:"clusterTime"`
 	NS struct {
 		Coll string `bson:"coll"`
 	} `bson:"ns"`
@@ -34,17 +35,27 @@ type streamEvent struct {
 // a stream that is late brings them too.
 func (l *slot) streamed() mongo.Pipeline {
 	return mongo.Pipeline{doc("$match", doc("$or", bson.A{
-		doc("ns.coll", changesName, "operationType", "insert"),
+		append(doc("ns.coll", changesName), anyOf("operationType", bson.A{"insert", "replace"})...),
 		doc("ns.coll", replicasName, "operationType", "update", "documentKey._id", l.id,
 			"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
 	}))}
 }
 
-// listen receives the changes of other handles until ctx ends. If a stream fails, it opens a new
-// stream and reads the changes in between. It never resumes a stream. It ends if the database was restored.
+// historyLost is the server's error code ChangeStreamHistoryLost. With this error the oplog no
+// longer has the position of a stream.
+const historyLost = 286
+
+// listen receives all changes until ctx ends. If a stream fails, it opens a new stream at the time of the last
+// event. It ends if the database was restored.
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil && s.slot.foreign.Load() == nil {
-		if err := s.hear(ctx); ctx.Err() == nil {
+		err := s.hear(ctx)
+		if hasCode(err, historyLost) {
+			s.watchers.mu.Lock()
+			s.watchers.lost = true
+			s.watchers.mu.Unlock()
+		}
+		if ctx.Err() == nil {
 			s.metrics.replaced.Inc()
 			s.health.report(streaming, err)
 		}
@@ -52,36 +63,36 @@ func (s *Store) listen(ctx context.Context) {
 	}
 }
 
-// hear opens a stream and tells the watchers its changes until the stream fails.
-func (s *Store) hear(ctx context.Context) error {
+// hear opens a stream and tells the watchers its changes until the stream fails. If the server has no events any
+// more of the time up to which they were told, the stream begins now.
+func (s *Store) hear(ctx context.Context) (err error) {
 	opening, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	stream, err := s.db.Watch(opening, s.slot.streamed(), options.ChangeStream().SetMaxAwaitTime(streamWait))
+	w := &s.watchers
+	w.mu.Lock()
+	at, lost := w.at, w.lost
+	w.mu.Unlock()
+	if lost {
+		if at, err = s.now(opening); err != nil {
+			return err
+		}
+	}
+	stream, err := s.db.Watch(opening, s.slot.streamed(),
+		options.ChangeStream().SetMaxAwaitTime(streamWait).SetStartAtOperationTime(&at))
 	if err != nil {
 		return err
 	}
 	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the stream has failed
-	err = s.catchUpBefore(opening)
-	s.health.report(streaming, err)
+	if lost {
+		w.mu.Lock()
+		w.missed(s, at)
+		w.mu.Unlock()
+	}
+	s.health.report(streaming, nil)
 	for err == nil {
 		err = s.next(ctx, stream)
 	}
 	return err
-}
-
-// catchUpBefore tells the watchers the changes committed before the stream began. The stream begins
-// after the primary's last operation. If a majority does not have this operation yet, neither the
-// stream nor a plain read returns it. So catchUpBefore waits until a majority has it.
-func (s *Store) catchUpBefore(ctx context.Context) error {
-	at, err := s.now(ctx)
-	if err != nil {
-		return err
-	}
-	return s.readAt(ctx, at, func(ctx context.Context) error {
-		s.watchers.mu.Lock()
-		defer s.watchers.mu.Unlock()
-		return s.watchers.catchUp(ctx, s)
-	})
 }
 
 // next waits for the next event and handles it. There may be none.
@@ -98,26 +109,24 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	if err := stream.Decode(&e); err != nil {
 		return err
 	}
+	w := &s.watchers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !e.At.After(w.at) {
+		return nil // it was handled before the stream was opened
+	}
 	if e.NS.Coll == replicasName {
+		w.at = e.At
 		s.slot.returned(e.Updated.Fields.Beat)
 		return nil
 	}
 	if e.Change == nil {
-		return errors.New("an insert without its document")
+		return errors.New("a row of changes without its document")
 	}
-	w := &s.watchers
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch revision := uint64(e.Change.Revision); {
-	case revision <= w.heard: // this handle made the change, or catchUp has told it
-		if w.other(e.Change) {
-			return s.abandon(restored("revision %d came again with another row", revision))
-		}
-		return nil
-	case revision > w.heard+1:
-		return w.catchUp(ctx, s)
-	default:
-		w.hear(s, e.Change.heard(), e.Change.changes())
-		return nil
+	key := e.Change.Key
+	if _, again := w.rows[key]; again {
+		return s.abandon(restored("revision %d of organization %q came again", key.Revision, key.Org))
 	}
+	w.hear(s, e.At, e.Change)
+	return nil
 }

@@ -2,31 +2,116 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"writ.example/writ/storage"
 )
 
-// revisionCounter is the counter that every update raises.
+// revisionCounter is the counter that every update raised in a database of before [orderSchema].
 const revisionCounter = "revision"
 
-// Update implements storage.Documents. Its transaction first raises the counter of revisions. This
-// blocks other updates until the transaction ends. Therefore updates are serialized in the order of
-// their revisions, without a gap. An update without writes also commits, because only the commit
-// confirms f's reads. Such an update gets a revision without changes.
+// orderOf returns the key of the counter of an organization. Every update of the organization raises it.
+func orderOf(org string) string { return orderBegins + org }
+
+const orderBegins = "org:"
+
+// maxUpdates is how many updates of a handle run at the same time.
+const maxUpdates = 32
+
+// turns let the updates of an organization by this handle run one after the other. At the same time they would
+// conflict and be tried again.
+type turns struct {
+	mu sync.Mutex
+	by map[string]*turn
+}
+
+type turn struct {
+	busy  chan struct{} // has an element while an update runs
+	users int           // updates that run or wait
+}
+
+// take waits for the turn of an update of org. done must be called when it has ended.
+func (t *turns) take(ctx context.Context, org string) (done func(), err error) {
+	t.mu.Lock()
+	if t.by == nil {
+		t.by = make(map[string]*turn)
+	}
+	of := t.by[org]
+	if of == nil {
+		of = &turn{busy: make(chan struct{}, 1)}
+		t.by[org] = of
+	}
+	of.users++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if of.users--; of.users == 0 {
+			delete(t.by, org)
+		}
+	}
+	select {
+	case of.busy <- struct{}{}:
+		return func() { <-of.busy; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// Update implements storage.Documents. Its transaction first raises the counter of the organization. Another
+// update of the organization conflicts with it. Therefore the updates of an organization are serialized in the
+// order of their revisions. An update without writes also commits, because only the commit
+// confirms f's reads. The watchers are told when the row of changes comes back in the change stream.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := s.check(ctx, org); err != nil {
 		return 0, err
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	var u *update
+	u, err := s.update(ctx, org, f)
+	if u != nil && u.told != nil {
+		if err == nil {
+			s.watchers.wait(s, &u.row, u.told)
+		} else {
+			s.watchers.awaited.remove(u.row.ID)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := s.available(); err != nil { // the database was restored
+		return 0, err
+	}
+	if !u.wrote {
+		s.watchers.unheard.Add(1)
+		return 0, nil
+	}
+	return u.edits.Revision, nil
+}
+
+func (s *Store) update(ctx context.Context, org string, f func(storage.Tx) error) (u *update, err error) {
+	done, err := s.turns.take(ctx, org)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var session *mongo.Session
+	select {
+	case session = <-s.updates:
+		defer func() { s.updates <- session }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	try := func(ctx context.Context) error {
+		if u != nil && u.told != nil {
+			s.watchers.awaited.remove(u.row.ID)
+		}
 		u = &update{documents: documents{ctx: ctx, s: s.database}, edits: storage.Edits{Org: org},
 			seen: make(map[string]*documentRow)}
-		if err := u.begin(); err != nil {
+		if err := u.begin(s.first); err != nil {
 			return err
 		}
 		err := f(u)
@@ -36,29 +121,22 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		if err != nil {
 			return refuse(err)
 		}
-		return u.end()
+		return u.end(&s.watchers.awaited)
 	}
-	err := s.do(ctx, org, "updating documents", func(ctx context.Context) error {
-		return transact(ctx, s.updates, try)
+	err = s.do(ctx, org, "updating documents", func(ctx context.Context) error {
+		return transact(ctx, session, try)
 	})
-	if err != nil {
-		return 0, err
+	if errors.Is(err, errRestored) {
+		err = s.abandon(err)
 	}
-	s.watchers.own(s, &u.row, u.edits.Changes)
-	if err := s.available(); err != nil { // the database was restored
-		return 0, err
-	}
-	if !u.wrote {
-		return 0, nil
-	}
-	return u.edits.Revision, nil
+	return u, err
 }
 
-// revision returns the revision of the last commit.
-func (s *database) revision(ctx context.Context) (uint64, error) {
+// revision returns the last revision of an organization.
+func (s *database) revision(ctx context.Context, org string) (int64, error) {
 	var counter counterRow
-	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
-	return uint64(counter.N), err
+	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", orderOf(org))).Decode(&counter)
+	return counter.N, ifAny(err)
 }
 
 // update is a storage.Tx. Each command of a transaction costs a round trip, and other updates wait
@@ -68,7 +146,8 @@ func (s *database) revision(ctx context.Context) (uint64, error) {
 type update struct {
 	documents
 	edits storage.Edits
-	row   changeRow // the row of changes that was written
+	row   changeRow       // the row of changes that was written, if there are changes
+	told  <-chan struct{} // closed once the watchers were told the row
 	wrote bool
 	// seen has the documents that were read or written, by key. A missing document has a nil value.
 	seen map[string]*documentRow
@@ -76,19 +155,22 @@ type update struct {
 	rows, positions []mongo.WriteModel
 }
 
-func (u *update) begin() error {
+// begin raises the counter of the organization. first is the revision after which a new counter begins.
+func (u *update) begin(first int64) error {
 	var counter counterRow
-	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", revisionCounter),
-		doc("$inc", doc(counterN, int64(1))), after()).Decode(&counter)
-	u.edits.Revision = uint64(counter.N)
+	raised := expr("$add", expr("$max", first, orElse(counterN, int64(0))), int64(1))
+	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", orderOf(u.edits.Org)),
+		mongo.Pipeline{set(counterN, raised)}, after().SetUpsert(true)).Decode(&counter)
+	u.edits.Revision = uint64(counter.N) //nolint:gosec // it counts
 	return err
 }
 
-func (u *update) end() error {
-	if err := u.send(); err != nil {
+func (u *update) end(all *awaited) error {
+	if err := u.send(); err != nil || len(u.edits.Changes) == 0 {
 		return err
 	}
-	u.row = newChangeRow(u.edits.Revision, u.edits.Changes)
+	u.row = newChangeRow(u.edits.Org, u.edits.Revision, u.edits.Changes)
+	u.told = all.add(u.row.ID)
 	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, u.row)
 	return err
 }
@@ -143,6 +225,10 @@ func (u *update) read(keys ...string) error {
 		u.seen[key] = nil
 	}
 	for _, row := range rows {
+		if row.Org == u.edits.Org && row.Revision >= number(u.edits.Revision) {
+			return u.fail(restored("revision %d follows revision %d of organization %q", u.edits.Revision, row.Revision,
+				row.Org))
+		}
 		u.seen[row.Key] = row
 	}
 	return nil

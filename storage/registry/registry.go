@@ -26,7 +26,7 @@
 //   - [Registry.SweepRevisions] removes the revisions that were replaced before the oldest row that is
 //     kept.
 //
-// The numbers of revisions have a meaning in one store only. So an import carries no revisions. The
+// The numbers of revisions have a meaning in one organization of one store only. So an import carries no revisions. The
 // documents that stood at a row are not known if another store has decided the row.
 package registry
 
