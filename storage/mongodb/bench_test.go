@@ -149,7 +149,7 @@ func BenchmarkAppend_Replays(b *testing.B) {
 			}
 			all[2].repeat, all[3].repeat = tenth, tenth
 			for i := 0; b.Loop(); i++ {
-				all[1].Store.log.looks, all[3].Store.log.looks = looksAfter, looksAfter
+				all[1].log.looks, all[3].log.looks = looksAfter, looksAfter
 				if all[4].repeat = nil; i%10 == 0 {
 					all[4].repeat = tenth[:1]
 				}
