@@ -11,8 +11,8 @@ const (
 	rival
 )
 
-// obstacle returns the reason why the transaction of p cannot be committed. Either an intent
-// has a row, or the row of the chain does not name p and the head before, or
+// obstacle returns the reason why the transaction of p cannot be committed. Either an intent has
+// got a row since the transaction began, or the row of the chain does not name p and the head before, or
 // another head has the sequence of the transaction's head.
 func (w *World) obstacle(s *state, p int) obstacle {
 	r := &s.replicas[p]
@@ -46,8 +46,7 @@ func (m *stepper) committing(p int) {
 	waits := r.up && r.phase == open
 	switch m.w.obstacle(m.s, p) {
 	case racer:
-		m.add(p, meets, false, func(t *state, r *replica) string {
-			r.looks = waits && m.w.has(LookAgain) // otherwise it begins in the same way again
+		m.add(p, meets, false, func(t *state, _ *replica) string {
 			t.end(p)
 			return ""
 		})
@@ -143,7 +142,7 @@ func (t *state) answer(r *replica) (broken string) {
 		acked[i] = stands
 	}
 	t.acked = acked
-	r.phase, r.refused, r.looks, r.sure, r.batch = idle, false, false, true, make([]decision, len(r.batch))
+	r.phase, r.refused, r.sure, r.batch = idle, false, true, make([]decision, len(r.batch))
 	return broken
 }
 

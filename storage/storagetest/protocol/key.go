@@ -72,7 +72,7 @@ func (s *state) encode(buf []byte, replicas, intents []int) []byte {
 		place[p] = byte(n + 1)
 		r := &s.replicas[p]
 		buf = append(buf, flags(r.up, r.refused, r.pending, r.sure, r.gone, r.heard, r.fresh, r.passed),
-			flags(r.before, r.ahead, r.named, r.looks), name(r.chain), byte(r.phase), r.places, byte(s.given[p]))
+			flags(r.before, r.ahead, r.named), name(r.chain), byte(r.phase), r.places, byte(s.given[p]))
 		if r.sure || r.phase == open || r.pending {
 			buf = append(buf, byte(r.tip+1), byte((r.tip+1)>>8))
 		} else {

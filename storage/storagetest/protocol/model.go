@@ -80,8 +80,6 @@ type World struct {
 	Unsettled bool
 	// Restore says that the store is restored once, as it was at first. Slots keep their holders.
 	Restore bool
-	// Looks says that a replica may look up which intents have rows although it need not.
-	Looks bool
 	// Limit is the number of places in the meter. 0 means no limit. Each allow takes a place. If no
 	// place is left, the decision is a deny.
 	Limit int
@@ -131,8 +129,6 @@ type replica struct {
 	// refused says that the callers of the batch got an error. The replica then appends the batch
 	// again and signs nothing. So it learns whether the batch is stored.
 	refused bool
-	// looks says that the next transaction of the batch must look up which intents have rows.
-	looks bool
 	// pending says that the store has an open transaction of the replica. The transaction survives
 	// a crash of the replica.
 	pending bool

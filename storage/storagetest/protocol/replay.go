@@ -70,7 +70,7 @@ func newReplayer(events []Event) *replayer {
 	}
 	var intents int
 	r.events, intents = number(events)
-	r.w = World{Replicas: len(r.replicas), Intents: intents, Looks: true}
+	r.w = World{Replicas: len(r.replicas), Intents: intents}
 	r.keys = &keys{replicas: [][]int{upTo(r.w.Replicas)}, intents: [][]int{upTo(intents)}}
 	return r
 }
@@ -134,7 +134,7 @@ func (r *replayer) commits(s *state, p int) *state {
 
 func (r *replayer) hides(s *state, step *step, e *numbered) bool {
 	switch step.does {
-	case begins, looks, meets, late, spreads, lost:
+	case begins, meets, late, spreads, lost:
 		return true
 	case givenUp: // matters only to p and the next holder of its slot
 		chain, takes := r.chains[e.Chain]

@@ -18,7 +18,6 @@ type stepTo[S any] struct {
 // Names of steps that [Replay] uses.
 const (
 	begins    = "begins a transaction"
-	looks     = "looks up which intents have rows, and begins a transaction"
 	noAnswer  = "gets no answer"
 	again     = "appends the same batch again"
 	refuses   = "refuses, and appends the same batch again with nothing signed"
@@ -231,13 +230,7 @@ func (m *stepper) appending(p int) {
 	}
 	switch r.phase {
 	case ready:
-		must := r.looks || r.refused && m.w.has(LookUnsigned)
-		if !must {
-			m.add(p, begins, false, func(t *state, _ *replica) string { return m.w.read(t, p, false) })
-		}
-		if must || m.w.Looks {
-			m.add(p, looks, false, func(t *state, _ *replica) string { return m.w.read(t, p, true) })
-		}
+		m.add(p, begins, false, func(t *state, _ *replica) string { return m.w.read(t, p) })
 	case open:
 		m.add(p, noAnswer, true, func(_ *state, r *replica) string {
 			r.doubts(m.w)
@@ -313,15 +306,25 @@ func (r *replica) drop(w *World) {
 			r.places++
 		}
 	}
-	r.phase, r.refused, r.looks, r.batch = idle, false, false, make([]decision, w.Intents)
+	r.phase, r.refused, r.batch = idle, false, make([]decision, w.Intents)
 }
 
 // read begins a transaction for p's batch, which ends the previous transaction. If p does not know the end
-// of the chain, it reads that. With look, it reads which intents are already decided.
-func (w *World) read(t *state, p int, look bool) string {
+// of the chain, it reads that. If the batch has a row that exists, the transaction ends at once, and nobody else
+// sees it. The next one is part of the same step: it reads which intents are already decided.
+func (w *World) read(t *state, p int) string {
 	r := &t.replicas[p]
-	if r.pending = false; r.refused && !look { // it takes the batch for lost
+	r.pending = false
+	exists := func(i int) bool { return r.batch[i].id != 0 && t.applied.rows[i].id != 0 }
+	look := r.refused
+	for i := range r.batch {
+		look = look || exists(i) && w.has(Unique)
+	}
+	switch {
+	case r.refused && !w.has(LookUnsigned): // it takes the batch for lost
 		r.drop(w)
+		return ""
+	case look && !r.refused && !w.has(LookAgain):
 		return ""
 	}
 	if w.has(Number) && r.before && r.gone { // p remembers a head that the chain does not have
@@ -335,7 +338,7 @@ func (w *World) read(t *state, p int, look bool) string {
 	writes := false
 	for i := range r.batch {
 		d := &r.batch[i]
-		d.fresh = d.id != 0 && !r.refused && (t.applied.rows[i].id == 0 || !look)
+		d.fresh = d.id != 0 && !r.refused && !(look && exists(i))
 		writes = writes || d.fresh
 	}
 	if writes && w.refused(t, r) { // it will never be committed, and nobody else sees it
