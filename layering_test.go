@@ -47,6 +47,7 @@ var forTests = []string{"internal/freeze", "internal/metricstest", "internal/mus
 var sole = map[string][]string{
 	"github.com/gofiber/fiber":         {"api", "bench"},
 	"github.com/fasthttp/websocket":    {"api/wire", "bench/load"},
+	"github.com/coder/websocket":       {"sdk/go"},
 	"github.com/yuin/goldmark":         {"api/manual"},
 	"github.com/open-policy-agent/opa": {"rego"},
 	"github.com/google/cel-go":         {"engine/condition"},

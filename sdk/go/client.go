@@ -34,6 +34,9 @@ type Config struct {
 	Keys []byte
 	// Transport sends the requests. The default is [http.DefaultTransport].
 	Transport http.RoundTripper
+	// Stream sends evaluations on one connection, which does not wait for their answers: a WebSocket, as
+	// docs/intent-stream.md has it. Calls and their results stay the same, but [WithTraceparent] has no effect on them.
+	Stream bool
 }
 
 // Client calls a writ server. It is safe for concurrent use.
@@ -84,8 +87,15 @@ func New(c Config) (*Client, error) {
 		}
 		trusted = &keys
 	}
+	transport := c.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	if c.Stream {
+		transport = &intents{RoundTripper: transport, timeout: c.Timeout}
+	}
 	return &Client{config: c, trusted: trusted, http: &http.Client{
-		Transport:     c.Transport,
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }

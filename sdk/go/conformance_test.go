@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,18 +26,7 @@ type conformance struct {
 		Key      string `json:"key"`
 		IntentID string `json:"intent_id"`
 	}
-	Cases []struct {
-		Name    string
-		Call    string
-		Answers []scripted
-		Want    struct {
-			Outcome  string
-			Requests int
-			Status   int
-			Code     string
-			Replayed *bool
-		}
-	}
+	Cases   []conformanceCase
 	Trusted string
 	Bound   []struct {
 		Name    string
@@ -54,6 +44,19 @@ type conformance struct {
 		Status  string
 		Answers []scripted
 		Want    struct{ Outcome, Code string }
+	}
+}
+
+type conformanceCase struct {
+	Name    string
+	Call    string
+	Answers []scripted
+	Want    struct {
+		Outcome  string
+		Requests int
+		Status   int
+		Code     string
+		Replayed *bool
 	}
 }
 
@@ -118,68 +121,83 @@ func TestConformance(t *testing.T) {
 		t.Errorf("%d cases, want at least 120", len(all.Cases))
 	}
 	for _, c := range all.Cases {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			var requests atomic.Int32
-			var bodies [10]string
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				n := int(requests.Add(1))
-				b := new(strings.Builder)
-				_ = json.NewEncoder(b).Encode(bodyOf(r))
-				bodies[n] = b.String()
-				if n > len(c.Answers) {
-					t.Errorf("request %d: there are %d answers", n, len(c.Answers))
-					return
-				}
-				c.Answers[n-1].ServeHTTP(w, r)
-			}))
-			defer server.Close()
-			// Only a case with a late answer waits for the timeout. A busy machine may need longer for the others.
-			timeout := 50 * time.Second
-			if slices.ContainsFunc(c.Answers, func(a scripted) bool { return a.DelayMS > 0 }) {
-				timeout = time.Duration(all.TimeoutMS) * time.Millisecond
+		t.Run(c.Name, func(t *testing.T) { conforms(t, all, c, false) })
+	}
+}
+
+// conforms runs a case. If stream is set, the client sends it on a stream of intents.
+func conforms(t *testing.T, all conformance, c conformanceCase, stream bool) {
+	t.Parallel()
+	var requests atomic.Int32
+	var mu sync.Mutex
+	var bodies [10]string // guarded by mu
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := func(body map[string]any) (a scripted, ok bool) {
+			n := int(requests.Add(1))
+			b := new(strings.Builder)
+			_ = json.NewEncoder(b).Encode(body)
+			mu.Lock()
+			bodies[n] = b.String()
+			mu.Unlock()
+			if n > len(c.Answers) {
+				t.Errorf("request %d: there are %d answers", n, len(c.Answers))
+				return a, false
 			}
-			client, err := New(Config{URL: server.URL, APIKey: all.APIKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001", AgentID: "a",
-				Timeout: timeout})
-			if err != nil {
-				t.Fatal(err)
-			}
-			in := Intent{ActionType: "payment.refund", Resource: "https://api.example/refunds"}
-			var d Decision
-			switch c.Call {
-			case "require":
-				d, err = client.Require(context.Background(), in)
-			case "redeem":
-				in.IntentID, in.PolicyID, in.AgentID, in.IssuedAt = newUUID(), client.config.PolicyID, "a", "2026-11-21T10:00:00Z"
-				d, err = client.Redeem(context.Background(), &Held{Decision{ID: all.ApprovalID, Intent: in}})
-			default:
-				t.Fatalf("an unknown call: %s", c.Call)
-			}
-			if got := outcomeOf(err); got != c.Want.Outcome {
-				t.Errorf("outcome %s (%v), want %s", got, err, c.Want.Outcome)
-			}
-			if d.Allowed() != (c.Want.Outcome == "allow") {
-				t.Errorf("Allowed() = %t beside %v", d.Allowed(), err)
-			}
-			if got := int(requests.Load()); got != c.Want.Requests {
-				t.Errorf("%d requests, want %d", got, c.Want.Requests)
-			}
-			for n := 2; n <= int(requests.Load()); n++ {
-				if bodies[n] != bodies[1] {
-					t.Errorf("request %d differs from the first: %s, then %s", n, bodies[1], bodies[n])
-				}
-			}
-			if c.Want.Replayed != nil && d.Replayed != *c.Want.Replayed {
-				t.Errorf("Replayed = %t, want %t", d.Replayed, *c.Want.Replayed)
-			}
-			var p *Problem
-			if errors.As(err, &p) && (c.Want.Status != 0 && p.Status != c.Want.Status || c.Want.Code != "" && p.Code != c.Want.Code) {
-				t.Errorf("problem %d %q, want %d %q", p.Status, p.Code, c.Want.Status, c.Want.Code)
-			}
-			if err != nil && strings.Contains(err.Error(), all.APIKey) {
-				t.Errorf("the API key is in the error %q", err)
-			}
-		})
+			return c.Answers[n-1], true
+		}
+		if stream {
+			streamScripted(t, w, r, answer)
+		} else if a, ok := answer(bodyOf(r)); ok {
+			a.ServeHTTP(w, r)
+		}
+	}))
+	defer server.Close()
+	// Only a case with a late answer waits for the timeout. A busy machine may need longer for the others.
+	timeout := 50 * time.Second
+	if slices.ContainsFunc(c.Answers, func(a scripted) bool { return a.DelayMS > 0 }) {
+		timeout = time.Duration(all.TimeoutMS) * time.Millisecond
+	}
+	client, err := New(Config{URL: server.URL, APIKey: all.APIKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001", AgentID: "a",
+		Timeout: timeout, Stream: stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Intent{ActionType: "payment.refund", Resource: "https://api.example/refunds"}
+	var d Decision
+	switch c.Call {
+	case "require":
+		d, err = client.Require(context.Background(), in)
+	case "redeem":
+		in.IntentID, in.PolicyID, in.AgentID, in.IssuedAt = newUUID(), client.config.PolicyID, "a", "2026-11-21T10:00:00Z"
+		d, err = client.Redeem(context.Background(), &Held{Decision{ID: all.ApprovalID, Intent: in}})
+	default:
+		t.Fatalf("an unknown call: %s", c.Call)
+	}
+	if got := outcomeOf(err); got != c.Want.Outcome {
+		t.Errorf("outcome %s (%v), want %s", got, err, c.Want.Outcome)
+	}
+	if d.Allowed() != (c.Want.Outcome == "allow") {
+		t.Errorf("Allowed() = %t beside %v", d.Allowed(), err)
+	}
+	if got := int(requests.Load()); got != c.Want.Requests {
+		t.Errorf("%d requests, want %d", got, c.Want.Requests)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for n := 2; n <= int(requests.Load()); n++ {
+		if bodies[n] != bodies[1] {
+			t.Errorf("request %d differs from the first: %s, then %s", n, bodies[1], bodies[n])
+		}
+	}
+	if c.Want.Replayed != nil && d.Replayed != *c.Want.Replayed {
+		t.Errorf("Replayed = %t, want %t", d.Replayed, *c.Want.Replayed)
+	}
+	var p *Problem
+	if errors.As(err, &p) && (c.Want.Status != 0 && p.Status != c.Want.Status || c.Want.Code != "" && p.Code != c.Want.Code) {
+		t.Errorf("problem %d %q, want %d %q", p.Status, p.Code, c.Want.Status, c.Want.Code)
+	}
+	if err != nil && strings.Contains(err.Error(), all.APIKey) {
+		t.Errorf("the API key is in the error %q", err)
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *Client) evaluate(ctx context.Context, in Intent, approval string) (Deci
 	if err != nil {
 		return Decision{}, fmt.Errorf("writ: encoding the intent: %w", err)
 	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: "/v1/policy/evaluate", body: body, repeats: true})
+	a, err := c.do(ctx, call{method: http.MethodPost, path: evaluatePath, body: body, repeats: true})
 	if err != nil {
 		return Decision{}, err
 	}

@@ -5,13 +5,18 @@ WRIT is the path of the program. Without it the tests are skipped by name.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import httpx
 import pytest
 
 import writ
@@ -185,3 +190,95 @@ def test_one_approval_runs_one_call(server: Server) -> None:
             assert sorted(got) == ["AlreadyRedeemed", "ran"]
 
     anyio.run(run)
+
+
+def refunds(n: int) -> list[writ.Intent]:
+    at = "2026-11-21T10:00:00Z"
+    return [replace(refund(100), intent_id=str(uuid.uuid4()), issued_at=at) for _ in range(n)]
+
+
+def open_streams(server: Server) -> int:
+    found = re.search(r"^writ_intent_streams (\d+)$", httpx.get(server.admin + "/metrics").text, re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
+def decided_once(server: Server, decisions: Sequence[writ.Decision]) -> None:
+    """Holds that each decision is the one that a client without a stream gets."""
+    with writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=60) as client:
+        for at in range(0, len(decisions), 100):
+            some = decisions[at : at + 100]
+            again = client.evaluate_all([d.intent for d in some])
+            assert [d.id for d in again if isinstance(d, writ.Decision)] == [d.id for d in some]
+
+
+def test_a_stream_of_intents(server: Server) -> None:
+    before = open_streams(server)
+
+    def require(intent: writ.Intent) -> writ.Decision:
+        while True:
+            try:
+                return client.require(intent)
+            except writ.NoDecision:
+                time.sleep(0.01)  # the server is being started
+
+    with (
+        writ.Client(server.url, server.token, POLICY, "billing-agent", timeout=60, stream=True) as client,
+        ThreadPoolExecutor(100) as threads,
+    ):
+        first = list(threads.map(require, refunds(200)))
+        assert open_streams(server) == before + 1
+        with pytest.raises(writ.Denied):
+            client.require(refund(50_001))
+        with pytest.raises(writ.Problem) as raised:  # a request of its own, which ends no stream
+            client.require(writ.Intent("payment.refund", "x" * 70_000))
+        assert raised.value.status == 400
+        assert open_streams(server) == before + 1
+        rest = [threads.submit(require, intent) for intent in refunds(200)]
+        server.kill()
+        server.start()
+        decided_once(server, [*first, *(future.result() for future in rest)])
+    with writ.Client(server.url, "writ_none", POLICY, "billing-agent", timeout=60, stream=True) as stranger:
+        with pytest.raises(writ.Problem) as refused:
+            stranger.require(refund(100))
+        assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_stream_of_intents_async(server: Server, backend: str) -> None:
+    async def run() -> list[writ.Decision]:
+        before = open_streams(server)
+        got: list[writ.Decision] = []
+
+        async def require(intent: writ.Intent) -> None:
+            while True:
+                try:
+                    got.append(await client.require(intent))
+                    return
+                except writ.NoDecision:
+                    await anyio.sleep(0.01)  # the server is being started
+
+        async with writ.AsyncClient(server.url, server.token, POLICY, "billing-agent", timeout=60, stream=True) as client:
+            async with anyio.create_task_group() as group:
+                for intent in refunds(200):
+                    group.start_soon(require, intent)
+            assert open_streams(server) == before + 1
+            async with anyio.create_task_group() as group:
+                with anyio.CancelScope() as given_up:  # a call that is given up ends no stream
+                    async with anyio.create_task_group() as calls:
+                        for intent in refunds(50):
+                            calls.start_soon(client.require, intent)
+                        await anyio.sleep(0.001)
+                        given_up.cancel()
+                for intent in refunds(100):
+                    group.start_soon(require, intent)
+            assert open_streams(server) == before + 1
+            async with anyio.create_task_group() as group:
+                for intent in refunds(200):
+                    group.start_soon(require, intent)
+                await anyio.sleep(0.001)
+                server.kill()
+                server.start()
+        return got
+
+    decided_once(server, anyio.run(run, backend=backend))

@@ -1,6 +1,7 @@
 import { Decision, Denied, Held, complete, decisionOf, heldOf, resultOf, type Cost, type Intent, type WholeIntent } from "./decision.js";
 import type { components } from "./api.js";
 import { AlreadyRedeemed, AnswerError, ConfigError, NoDecision, Pending, WritError, problemOf } from "./errors.js";
+import { streaming } from "./intents.js";
 import { membersOf, strictJSON } from "./json.js";
 import { Expired, Keys, ReceiptError, versionOf, type Receipt } from "./receipt.js";
 import { Cut, follow, messages, silence, type Event, type Message } from "./stream.js";
@@ -24,6 +25,12 @@ export interface Settings {
   keys?: Keys | undefined;
   /** Sends the requests. The default is the global fetch. */
   fetch?: typeof fetch | undefined;
+  /**
+   * Sends evaluations on one connection, which does not wait for their answers: a WebSocket, as docs/intent-stream.md
+   * has it. Calls and their results stay the same, but traceparent and fetch have no effect on them. A browser cannot
+   * do it.
+   */
+  stream?: boolean | undefined;
 }
 
 /** Each member is a value, or a function of the call's arguments. */
@@ -94,7 +101,8 @@ export class Client {
     this.#agentId = s.agentId || variable("WRIT_AGENT_ID");
     this.#timeout = s.timeout ?? 2000;
     this.#trusted = s.keys;
-    this.#fetch = s.fetch ?? globalThis.fetch.bind(globalThis);
+    const plain = s.fetch ?? globalThis.fetch.bind(globalThis);
+    this.#fetch = s.stream ? streaming(plain, this.#timeout) : plain;
     if (!this.#url) throw new ConfigError("the server is missing: set url or WRIT_URL, such as https://writ.example");
     let at: URL;
     try {

@@ -100,6 +100,40 @@ test("a real server", { skip }, async (t) => {
     assert.equal(Math.max(...ran.values()), 1);
     assert.ok([...ran.keys()].every((key) => Number(key.split("-")[1]) % 2 === 1), "a denied action ran");
   });
+
+  await t.test("a stream of intents", async () => {
+    const openStreams = async () => Number(/^writ_intent_streams (\d+)$/m.exec(await (await fetch(`${admin}/metrics`)).text())[1]);
+    const refunds = (n) => Array.from({ length: n }, () => ({ ...refund(100), intentId: crypto.randomUUID(), issuedAt: "2026-11-21T10:00:00Z" }));
+    const streaming = new writ.Client({ ...settings, timeout: 60_000, stream: true });
+    const require = async (intent) => {
+      for (;;) {
+        try {
+          return await streaming.require(intent);
+        } catch (e) {
+          if (!(e instanceof writ.NoDecision)) throw e;
+          await sleep(10); // the server is being started
+        }
+      }
+    };
+    const first = await Promise.all(refunds(200).map(require));
+    assert.equal(await openStreams(), 1);
+    await assert.rejects(streaming.require(refund(50_001)), writ.Denied);
+    // A request of its own, which ends no stream.
+    await assert.rejects(streaming.require({ actionType: "t", resource: "x".repeat(70_000) }), (e) => e instanceof writ.Problem && e.status === 400);
+    assert.equal(await openStreams(), 1);
+    const rest = refunds(200).map(require);
+    await sleep(1);
+    await kill();
+    await start();
+    const decided = [...first, ...(await Promise.all(rest))];
+    for (const d of decided) {
+      const i = d.intent;
+      const again = await client.require({ ...refund(100), intentId: i.intent_id, issuedAt: i.issued_at });
+      assert.deepEqual([again.id, again.replayed], [d.id, true]);
+    }
+    const stranger = new writ.Client({ ...settings, apiKey: "writ_none", stream: true });
+    await assert.rejects(stranger.require(refund(100)), (e) => e instanceof writ.Problem && e.status === 401);
+  });
   await kill();
   rmSync(data, { recursive: true });
 });

@@ -13,6 +13,7 @@ import anyio
 import httpx
 
 from ._flow import MAX_ANSWER, Failure, Reply, Send
+from ._intents import Intents, check
 
 T = TypeVar("T")
 
@@ -20,16 +21,23 @@ T = TypeVar("T")
 class Http:
     """Sends requests. A request ends at its deadline, however its answer drips."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport | None) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport | None, stream: bool) -> None:
+        if stream:
+            check()
         self.client = httpx.AsyncClient(follow_redirects=False, transport=transport)
+        self._intents = Intents(self.client) if stream else None
 
     async def close(self) -> None:
+        if self._intents is not None:
+            await self._intents.close()
         await self.client.aclose()
 
     async def send(self, send: Send) -> Reply | Failure:
         left = send.end - time.monotonic()
         if left <= 0:
             return Failure("the time is up", sent=False)
+        if self._intents is not None and self._intents.takes(send):
+            return await self._intents.send(send)
         body = bytearray()
         try:
             with anyio.fail_after(left):
@@ -52,8 +60,10 @@ class Http:
 class BlockingHttp:
     """Is Http for threads. An event loop of its own runs in a thread, because only it can end a read."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._transport = transport
+    def __init__(self, transport: httpx.AsyncBaseTransport | None, stream: bool) -> None:
+        if stream:
+            check()
+        self._transport, self._stream = transport, stream
         self._lock = threading.Lock()
         self._pid = -1
 
@@ -65,7 +75,7 @@ class BlockingHttp:
         with self._lock:
             if self._pid != os.getpid():  # the first request, or the first one after a fork
                 self._pid = os.getpid()
-                self._http = Http(self._transport)
+                self._http = Http(self._transport, self._stream)
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="writ", daemon=True).start()
         return self._http

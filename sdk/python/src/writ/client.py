@@ -75,7 +75,9 @@ class Client(_Common):
     Settings that are empty are read from WRIT_URL, WRIT_API_KEY, WRIT_POLICY_ID and WRIT_AGENT_ID.
     ``timeout`` bounds a call with all its repetitions, in seconds. ``keys`` is the JWKS of the keys that
     the caller trusts: with it, an evaluation is an ``AnswerError`` if its receipt does not verify, or if the receipt of
-    an allow is not of the very intent that was sent. ``verify`` alone asks the server for its keys.
+    an allow is not of the very intent that was sent. ``verify`` alone asks the server for its keys. ``stream`` sends
+    evaluations on one connection, which does not wait for their answers (a WebSocket, as docs/intent-stream.md has it).
+    Calls and their results stay the same, but ``traceparent`` has no effect on them.
     """
 
     def __init__(
@@ -88,9 +90,10 @@ class Client(_Common):
         timeout: float = 2.0,
         keys: str | bytes | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        stream: bool = False,
     ) -> None:
         super().__init__(url, api_key, policy_id, agent_id, timeout=timeout, keys=keys)
-        self._http = BlockingHttp(transport)
+        self._http = BlockingHttp(transport, stream)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -306,9 +309,10 @@ class AsyncClient(_Common):
         timeout: float = 2.0,
         keys: str | bytes | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        stream: bool = False,
     ) -> None:
         super().__init__(url, api_key, policy_id, agent_id, timeout=timeout, keys=keys)
-        self._http = Http(transport)
+        self._http = Http(transport, stream)
 
     async def close(self) -> None:
         """Closes the connections."""
