@@ -1,10 +1,8 @@
 package api
 
 import (
-	"net/http"
 	"strconv"
 
-	"writ.example/writ/api/wire"
 	"writ.example/writ/decision"
 	"writ.example/writ/engine"
 	"writ.example/writ/engine/condition"
@@ -106,18 +104,18 @@ func (s *Server) decodeLine(r *request, line string, in *evaluateLine) error {
 }
 
 // appendAnswers appends a message for each answer.
-func (s *Server) appendAnswers(dst []byte, r *request, all []lineAnswer) []byte {
+func (c *intentStream) appendAnswers(dst []byte, r *request, all []lineAnswer) []byte {
 	var text []byte
 	for i := range all {
-		text = s.appendAnswer(text[:0], r, &all[i])
-		dst = wire.AppendMessage(dst, text)
+		text = c.appendAnswer(text[:0], r, &all[i])
+		dst = c.socket.Append(dst, text)
 	}
 	return dst
 }
 
 // appendAnswer appends the result or the problem of a line. The members before it are what an answer of
 // POST /v1/policy/evaluate has as headers.
-func (s *Server) appendAnswer(dst []byte, r *request, a *lineAnswer) []byte {
+func (c *intentStream) appendAnswer(dst []byte, r *request, a *lineAnswer) []byte {
 	dst = append(dst, `{"ref":`...)
 	if a.ref == "" {
 		dst = append(dst, "null"...)
@@ -126,7 +124,7 @@ func (s *Server) appendAnswer(dst []byte, r *request, a *lineAnswer) []byte {
 	}
 	var at int
 	if a.Err != nil {
-		p, body := s.itemProblem(r, http.MethodGet, evaluateStreamPath, a.Err)
+		p, body := c.s.itemProblem(r, c.method, evaluateStreamPath, a.Err)
 		if p.retryAfter > 0 {
 			dst = receipt.AppendInt(append(dst, `,"retry_after":`...), int64(p.retryAfter))
 		}

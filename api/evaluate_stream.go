@@ -100,10 +100,24 @@ func (s *Server) evaluateStream(r *request) error {
 		return refuseWith(problem{Code: codeOverloaded, retryAfter: 5, Detail: endings[endedNoStreams].detail})
 	}
 	end()
-	return r.answer(http.StatusSwitchingProtocols, &intentStream{
-		s: s, org: r.who.org, subject: r.who.subject, window: window,
+	status, method := http.StatusSwitchingProtocols, http.MethodGet
+	if r.lines {
+		status, method = http.StatusOK, http.MethodPost
+	}
+	return r.answer(status, &intentStream{
+		s: s, org: r.who.org, subject: r.who.subject, window: window, method: method,
 		recheck: make(chan struct{}, 1), over: make(chan struct{}),
 	})
+}
+
+// lineConn is the connection of a stream: a [wire.Socket] or [wire.Lines].
+type lineConn interface {
+	Read() ([]byte, error)
+	Append(dst, text []byte) []byte
+	Send(messages []byte) error
+	Ping()
+	Hurry()
+	End(code int, why string)
 }
 
 // intentStream is a stream of intents. It refers to no memory of Fiber.
@@ -111,7 +125,8 @@ type intentStream struct {
 	s            *Server
 	org, subject string
 	window       int
-	socket       *wire.Socket
+	method       string // of the request
+	socket       lineConn
 	credential   []byte // the header Authorization of the request
 	requestID    []byte
 
@@ -134,12 +149,16 @@ func (c *intentStream) send(fc *fasthttp.RequestCtx, requestID []byte) {
 	c.credential = bytes.Clone(fc.Request.Header.Peek(fiber.HeaderAuthorization))
 	c.moved.L = &c.mu
 	l := c.s.cfg.Limits
-	limits := wire.SocketLimits{Bytes: l.Body, Message: l.Read, Idle: l.Idle, Write: l.Write}
-	wire.Upgrade(fc, streamProtocol, limits, c.run)
+	limits := wire.PeerLimits{Bytes: l.Body, Message: l.Read, Idle: l.Idle, Write: l.Write}
+	if c.method == http.MethodPost {
+		wire.OpenLines(fc, limits, func(l *wire.Lines) { c.run(l) })
+		return
+	}
+	wire.Upgrade(fc, streamProtocol, limits, func(s *wire.Socket) { c.run(s) })
 }
 
 // run reads the stream until it ends.
-func (c *intentStream) run(socket *wire.Socket) {
+func (c *intentStream) run(socket lineConn) {
 	c.socket = socket
 	leave, ok := c.s.intents.enter(c)
 	defer leave()
@@ -197,7 +216,7 @@ func endingOf(err error) ending {
 
 // tell sends a message that is no answer.
 func (c *intentStream) tell(message string) {
-	c.answered(0, 0, c.socket.Send(wire.AppendMessage(nil, []byte(message))))
+	c.answered(0, 0, c.socket.Send(c.socket.Append(nil, []byte(message))))
 }
 
 // room waits until another line may be taken. It returns false once the stream ends.
@@ -374,7 +393,7 @@ func (c *intentStream) answers(r *request, lines []string, err error) (messages 
 			for i := range all {
 				all[i] = lineAnswer{ref: all[i].ref, Outcome: ledger.Outcome{Err: errPanicked}}
 			}
-			messages = c.s.appendAnswers(nil, r, all)
+			messages = c.appendAnswers(nil, r, all)
 		}
 	}()
 	if err == nil {
@@ -382,12 +401,12 @@ func (c *intentStream) answers(r *request, lines []string, err error) (messages 
 		c.endRefused(err)
 	}
 	if c.s.cfg.Tracer != nil {
-		ctx, span := tracing.Start(r.ctx, c.s.cfg.Tracer, http.MethodGet, evaluateStreamPath, "")
+		ctx, span := tracing.Start(r.ctx, c.s.cfg.Tracer, c.method, evaluateStreamPath, "")
 		defer tracing.End(span, http.StatusOK, string(r.id), "")
 		r.ctx = ctx
 	}
 	c.s.decideLines(r, lines, all, err)
-	return c.s.appendAnswers(nil, r, all)
+	return c.appendAnswers(nil, r, all)
 }
 
 var errPanicked = errors.New("deciding a group of a stream panicked")

@@ -117,5 +117,9 @@ func (h *harness) examples(rt route) map[string]any {
 	if rt.method == http.MethodGet || op.RequestBody == nil {
 		return nil
 	}
-	return examplesOf(t, op.RequestBody.Content.GetOrZero(typeJSON))
+	media, ok := op.RequestBody.Content.Get(typeJSON)
+	if !ok {
+		return nil // the lines of a stream
+	}
+	return examplesOf(t, media)
 }

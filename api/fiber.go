@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"mime"
 	"net/http"
@@ -51,19 +52,40 @@ func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
 		r.lastEventID = string(fc.Request.Header.Peek(headerLastEventID))
 	}
 	if rt.is(upgrades) {
-		if header, want := wire.Unfit(fc, streamProtocol); header != "" {
-			r.unfit = invalid(header, "%s", want)
-		}
+		r.lines = rt.method == http.MethodPost
+		r.unfit = unfit(fc, r.lines)
 	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request.Header.Peek(headerSignature))
 	}
-	if rt.method == http.MethodPost || rt.method == http.MethodPatch || rt.method == http.MethodPut {
+	if rt.method == http.MethodPost && !r.lines || rt.method == http.MethodPatch || rt.method == http.MethodPut {
 		if r.body, err = readBody(fc); rt.is(standard) {
 			err = asMalformed(err)
 		}
 	}
 	return err
+}
+
+// streamsBody reports whether the body of a request is left unread, so that a stream of intents reads its lines.
+func streamsBody(h *fasthttp.RequestHeader) bool {
+	query, ok := bytes.CutPrefix(h.RequestURI(), []byte(evaluateStreamPath))
+	return ok && (len(query) == 0 || query[0] == '?') && wire.HasLines(h)
+}
+
+// unfit returns the error of a request that cannot become a stream of intents.
+func unfit(fc *fasthttp.RequestCtx, lines bool) error {
+	h := &fc.Request.Header
+	if !lines {
+		if header, want := wire.Unfit(fc, streamProtocol); header != "" {
+			return invalid(header, "%s", want)
+		}
+		return nil
+	}
+	if enc := h.ContentEncoding(); !streamsBody(h) || len(enc) > 0 && string(enc) != "identity" {
+		return mediaProblem("Send the body as Content-Type: " + wire.TypeLines +
+			", without Content-Encoding, in HTTP/1.1.")
+	}
+	return nil
 }
 
 // pathParam decodes a path parameter. It returns storage.ErrNotFound if the text cannot be an id.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/api/operator"
+	"writ.example/writ/api/wire"
 	"writ.example/writ/internal/apikey"
 	"writ.example/writ/storage"
 )
@@ -116,6 +117,8 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	var headers []string
 	if rt.is(signed) {
 		headers = []string{headerSignature, "t=1,v1=0"} // seller accepts any signature
+	} else if rt.is(upgrades) {
+		headers = []string{"Content-Type", wire.TypeLines}
 	}
 	for _, token := range tokens {
 		path, body := h.sample(rt)
@@ -173,6 +176,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 	switch rt.method + " " + rt.path {
 	case "POST /v1/policy/evaluate", "POST /v1/governance/authorize":
 		body = intent()
+	case "POST " + evaluateStreamPath:
+		body = ref("a", intent())
 	case "POST /v1/hooks/claude":
 		body = obj{"cwd": "/srv", "tool_name": "Bash", "tool_input": obj{"command": "ls"}}
 	case "POST " + evaluationPath, "POST " + evaluationsPath:

@@ -35,8 +35,9 @@ type request struct {
 	// lastEventID is the header Last-Event-ID, on a route with the trait resumable.
 	lastEventID string
 	// unfit is the error of a request that cannot become a stream of intents, on a route with the
-	// trait upgrades.
+	// trait upgrades. lines says that the lines of the stream are those of its body.
 	unfit error
+	lines bool
 	// slot is the request's share of the processors. A handler leaves the slot while it waits for
 	// something else.
 	slot admission.Slot

@@ -34,7 +34,7 @@ const (
 	resumable                     // accepts Last-Event-ID
 	wide                          // is about the whole organization; a key that is bound to agents may not call it
 	standard                      // is of AuthZEN, which echoes any request id and has its own statuses
-	upgrades                      // may become a WebSocket
+	upgrades                      // may become a stream of intents
 	owned                         // without the scope, a credential gets only the resources that it asked for itself
 )
 
@@ -60,6 +60,7 @@ func (s *Server) routes() []route {
 
 		on("POST /v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
 		on("GET "+evaluateStreamPath, scopeEvaluate, s.evaluateStream, upgrades),
+		on("POST "+evaluateStreamPath, scopeEvaluate, s.evaluateStream, upgrades, queried),
 		on("POST "+batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
 		on("POST /v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
 		on("POST /v1/hooks/claude", scopeEvaluate, s.hookClaude, deciding, queried),

@@ -167,11 +167,17 @@ func (s *Server) newApp() *fiber.App {
 			// The request is refused for its length, so the client must not be asked to send the body.
 			h.Del(fiber.HeaderExpect)
 		}
+		if streamsBody(h) {
+			wire.LeaveBody(h)
+		}
 		return fasthttp.RequestConfig{MaxRequestBodySize: most}
 	}
 	inner := app.Handler() // it also makes the router complete, which requests may use before Serve
 	s.handler = inner
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		if streamsBody(&ctx.Request.Header) {
+			defer wire.CloseUnread(ctx)
+		}
 		if err := wire.Ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(ctx, err)
 			return

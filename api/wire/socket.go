@@ -78,14 +78,19 @@ func sameOrigin(origin, host string) bool {
 // Socket is a WebSocket connection of a server: see RFC 6455. Its messages are texts, and are never
 // compressed. One goroutine reads. Any number of goroutines write.
 type Socket struct {
-	ws   *websocket.Conn
-	conn net.Conn // below ws and its buffers
-	SocketLimits
+	ws *websocket.Conn
+	peer
+}
+
+// peer is the other end of a [Socket] or of [Lines].
+type peer struct {
+	conn net.Conn // below all buffers
+	PeerLimits
 
 	// Only the goroutine that reads uses these fields.
 	buf     []byte
 	inside  bool      // whether a message is being read
-	signals int       // pings and pongs since
+	signals int       // pings, pongs and empty lines since
 	since   time.Time // when signals was 0
 
 	hurried atomic.Bool
@@ -93,8 +98,8 @@ type Socket struct {
 	failed  error      // of a write
 }
 
-// SocketLimits bound what a peer may ask of a socket.
-type SocketLimits struct {
+// PeerLimits bound what a peer may ask of a connection.
+type PeerLimits struct {
 	// Bytes is the greatest length of a message.
 	Bytes int
 	// Message bounds the time from the first byte of a message to its last. Idle bounds the time without any
@@ -105,7 +110,7 @@ type SocketLimits struct {
 // Upgrade makes a WebSocket of a request that is not [Unfit]. handle runs after the answer was sent, and the
 // connection is closed when handle returns. handle is never called if the answer cannot be sent, or if the server
 // is stopping. handle must not panic, and no other goroutine may use the socket once it has returned.
-func Upgrade(fc *fasthttp.RequestCtx, protocol string, l SocketLimits, handle func(*Socket)) {
+func Upgrade(fc *fasthttp.RequestCtx, protocol string, l PeerLimits, handle func(*Socket)) {
 	conn := fc.Conn()
 	u := websocket.FastHTTPUpgrader{
 		Subprotocols: []string{protocol},
@@ -113,7 +118,7 @@ func Upgrade(fc *fasthttp.RequestCtx, protocol string, l SocketLimits, handle fu
 	}
 	// It fails for requests that are unfit alone, and answers those itself.
 	_ = u.Upgrade(fc, func(ws *websocket.Conn) {
-		s := &Socket{ws: ws, conn: conn, SocketLimits: l}
+		s := &Socket{ws: ws, peer: peer{conn: conn, PeerLimits: l}}
 		ws.SetPingHandler(func(payload string) error { return s.signal(websocket.PongMessage, payload) })
 		ws.SetPongHandler(func(string) error { return s.signal(0, "") })
 		ws.SetCloseHandler(func(int, string) error { return nil }) // End answers it, after the last message
@@ -123,6 +128,14 @@ func Upgrade(fc *fasthttp.RequestCtx, protocol string, l SocketLimits, handle fu
 
 // signal counts a ping or pong, and answers with a control frame unless answer is 0.
 func (s *Socket) signal(answer int, payload string) error {
+	if err := s.counted(); err != nil || answer == 0 {
+		return err
+	}
+	return s.Send(appendFrame(nil, answer, payload))
+}
+
+// counted counts a signal of the peer.
+func (s *peer) counted() error {
 	now := time.Now()
 	if now.Sub(s.since) >= time.Second {
 		s.since, s.signals = now, 0
@@ -133,14 +146,11 @@ func (s *Socket) signal(answer int, payload string) error {
 	if !s.inside {
 		s.await(now.Add(s.Idle))
 	}
-	if answer == 0 {
-		return nil
-	}
-	return s.Send(appendFrame(nil, answer, payload))
+	return nil
 }
 
 // await sets the deadline of the reads to come.
-func (s *Socket) await(t time.Time) { _ = s.conn.SetReadDeadline(t) } // if it fails, so does the read
+func (s *peer) await(t time.Time) { _ = s.conn.SetReadDeadline(t) } // if it fails, so does the read
 
 // Read returns the next message. Its memory is valid until the next Read. The error is io.EOF once the peer has
 // ended the connection.
@@ -176,15 +186,24 @@ func (s *Socket) Read() ([]byte, error) {
 	}
 }
 
-func (s *Socket) readError(err error) error {
+// lateError returns the error of a read that ended at its deadline. It returns nil for any other error.
+func (s *peer) lateError(err error) error {
 	var late net.Error
 	switch {
+	case !errors.As(err, &late) || !late.Timeout():
+		return nil
+	case s.inside:
+		return ErrSlow
+	}
+	return ErrSilent
+}
+
+func (s *Socket) readError(err error) error {
+	switch late := s.lateError(err); {
 	case errors.Is(err, ErrSignals):
 		return ErrSignals
-	case errors.As(err, &late) && late.Timeout() && s.inside:
-		return ErrSlow
-	case errors.As(err, &late) && late.Timeout():
-		return ErrSilent
+	case late != nil:
+		return late
 	case websocket.IsUnexpectedCloseError(err, websocket.CloseAbnormalClosure):
 		return io.EOF // the peer has sent a close frame
 	case websocket.IsCloseError(err, websocket.CloseAbnormalClosure) && !s.inside:
@@ -193,8 +212,10 @@ func (s *Socket) readError(err error) error {
 	return err
 }
 
-// AppendMessage appends the frame of a message to dst.
-func AppendMessage(dst, text []byte) []byte { return appendFrame(dst, websocket.TextMessage, text) }
+// Append appends the frame of a message to dst, for Send.
+func (s *Socket) Append(dst, text []byte) []byte {
+	return appendFrame(dst, websocket.TextMessage, text)
+}
 
 // appendFrame appends a frame that is not masked, as RFC 6455, section 5.2, has it. Several frames become one
 // write, which the library cannot do: a write for each message would cost as much as its decision.
@@ -213,7 +234,7 @@ func appendFrame[T []byte | string](dst []byte, kind int, payload T) []byte {
 }
 
 // Send sends frames. After an error, every later Send has the same error.
-func (s *Socket) Send(frames []byte) error {
+func (s *peer) Send(frames []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed != nil {
@@ -229,24 +250,37 @@ func (s *Socket) Send(frames []byte) error {
 	return s.failed
 }
 
+// busy reports whether something is being sent.
+func (s *peer) busy() bool {
+	free := s.mu.TryLock()
+	if free {
+		s.mu.Unlock()
+	}
+	return !free
+}
+
 // Ping asks the peer for a sign of life, unless something is being sent.
 func (s *Socket) Ping() {
-	if s.mu.TryLock() {
-		s.mu.Unlock()
+	if !s.busy() {
 		_ = s.Send(appendFrame(nil, websocket.PingMessage, "")) // the next Send fails, too
 	}
 }
 
 // Hurry bounds the write that is under way, and each later one, by a second. A peer that does not read must not
 // delay the end of the server.
-func (s *Socket) Hurry() {
+func (s *peer) Hurry() {
 	s.hurried.Store(true)
 	_ = s.conn.SetWriteDeadline(time.Now().Add(lingerTime)) // if it fails, so does the write
 }
 
 // End sends a close frame and closes the connection. It ends a Read that waits. why has at most 123 bytes.
 func (s *Socket) End(code int, why string) {
-	_ = s.Send(appendFrame(nil, websocket.CloseMessage, websocket.FormatCloseMessage(code, why))) // it is closed next
+	s.close(appendFrame(nil, websocket.CloseMessage, websocket.FormatCloseMessage(code, why)))
+}
+
+// close sends the last bytes and closes the connection.
+func (s *peer) close(last []byte) {
+	_ = s.Send(last) // it is closed next
 	if c, ok := s.conn.(*Conn); ok {
 		c.LeaveUnread()
 	}

@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLines_Read reads bodies to their ends. Each end has its error, and only a whole body ends with io.EOF.
+func TestLines_Read(t *testing.T) {
+	const chunked = -1
+	for name, tc := range map[string]struct {
+		length int64
+		sent   string
+		stays  bool // the client sends no more, but stays
+		limits PeerLimits
+		lines  []string
+		err    error
+	}{
+		"a length":         {length: 7, sent: "a\r\n\n\nbb", lines: []string{"a", "bb"}, err: io.EOF},
+		"chunks":           {length: chunked, sent: "3\r\na\nb\r\n2\r\nb\n\r\n0\r\n\r\n", lines: []string{"a", "bb"}, err: io.EOF},
+		"no body":          {err: io.EOF},
+		"a cut length":     {length: 8, sent: "a\nbb\n", lines: []string{"a", "bb"}, err: io.ErrUnexpectedEOF},
+		"a cut chunk":      {length: chunked, sent: "8\r\na\nbb\n", lines: []string{"a", "bb"}, err: io.ErrUnexpectedEOF},
+		"no last chunk":    {length: chunked, sent: "2\r\na\n\r\n", lines: []string{"a"}, err: io.ErrUnexpectedEOF},
+		"a long line":      {length: 1 << 20, sent: "a\n" + strings.Repeat("x", 10_001) + "\n", lines: []string{"a"}, err: ErrTooLong},
+		"a long last line": {length: 10_001, sent: strings.Repeat("x", 10_001), err: ErrTooLong},
+		"no text":          {length: 5, sent: "a\n\xff\nb", lines: []string{"a"}, err: ErrNoText},
+		"empty lines":      {length: 1000, sent: "a\n" + strings.Repeat("\n", 998), lines: []string{"a"}, err: ErrSignals},
+		"a slow line": {length: 9, sent: "a\nb", stays: true, limits: PeerLimits{Message: time.Millisecond},
+			lines: []string{"a"}, err: ErrSlow},
+		"silence": {length: 9, sent: "a\n", stays: true, limits: PeerLimits{Idle: time.Millisecond}, lines: []string{"a"}, err: ErrSilent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, client := net.Pipe()
+			defer client.Close()
+			defer server.Close()
+			go func() {
+				_, _ = io.WriteString(client, tc.sent) // the server may read a part
+				if !tc.stays {
+					_ = client.Close()
+				}
+			}()
+			limits := PeerLimits{Bytes: 10_000, Message: time.Minute, Idle: time.Minute}
+			l := &Lines{peer: peer{conn: server, PeerLimits: limits}, body: bufio.NewReader(bodyOf(server, tc.length))}
+			var got []string
+			for {
+				line, err := l.Read()
+				if err != nil {
+					if !errors.Is(err, tc.err) {
+						t.Errorf("after %q the error is %v, want %v", got, err, tc.err)
+					}
+					break
+				}
+				got = append(got, string(line))
+				if len(got) == len(tc.lines) { // the deadline that the test is about
+					if tc.limits.Message > 0 {
+						l.Message = tc.limits.Message
+					}
+					if tc.limits.Idle > 0 {
+						l.Idle = tc.limits.Idle
+					}
+				}
+			}
+			if !slices.Equal(got, tc.lines) {
+				t.Errorf("the lines are %q, want %q", got, tc.lines)
+			}
+		})
+	}
+}
+
+func TestLines_Framing(t *testing.T) {
+	for raw, want := range map[string]struct {
+		length  int64
+		expects bool
+	}{
+		"Host: h\r\n":                                      {},
+		"content-length: 12\r\nHost: h\r\n":                {length: 12},
+		"Host: h\r\nTransfer-Encoding: chunked\r\n":        {length: -1},
+		"EXPECT: 100-Continue\r\nContent-Length:7\r\n\r\n": {length: 7, expects: true},
+	} {
+		if length, expects := framing([]byte(raw)); length != want.length || expects != want.expects {
+			t.Errorf("framing(%q) = %d, %t, want %+v", raw, length, expects, want)
+		}
+	}
+}
