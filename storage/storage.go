@@ -37,6 +37,9 @@ var (
 	// ErrUnavailable marks a lasting fault, such as a full disk. The store logs the begin of the
 	// fault itself, so callers need not log the error.
 	ErrUnavailable = errors.New("the store is unavailable")
+	// ErrPast means that a snapshot reads a state which the store no longer keeps.
+	ErrPast = errors.New("the state that is read is no longer kept: MongoDB keeps it for " +
+		"minSnapshotHistoryWindowInSeconds")
 )
 
 // LimitError reports that a plan's limit on stored documents is reached.

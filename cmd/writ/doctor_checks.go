@@ -104,6 +104,9 @@ func (e *examiner) store(ctx context.Context) finding {
 		if b, ok := e.node.store.(interface{ Building() string }); ok && b.Building() != "" {
 			return warned("wait: it ends by itself", "%s", b.Building())
 		}
+		if l, ok := e.node.store.(interface{ Late() error }); ok && l.Late() != nil {
+			return warned("docs/mongodb.md#sharded-clusters", "%v", l.Late())
+		}
 		return found("%s: it commits", e.c.Store)
 	}
 	switch {

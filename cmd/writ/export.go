@@ -35,7 +35,8 @@ left of rows that retention has removed, and the public keys of the store. The
 file is NDJSON, described in docs/move.md, and as sensitive as the store.
 
 Nothing in the store changes. A directory must not be in use; of --store mongodb
-the state of one moment is read while replicas go on. A server that runs exports the
+the state of one moment is read while replicas go on, or newer ones where reading takes
+longer than MongoDB keeps a state. A server that runs exports the
 organization of an operator's credential with --url. Let nobody decide for the
 organization here any more before the export that is imported elsewhere.
 

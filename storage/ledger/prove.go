@@ -40,6 +40,12 @@ type History interface {
 	CheckIndex(ctx context.Context, read storage.IndexCheck) error
 }
 
+// Renewable is a [History] of a state that is kept only for a while. After it, reads fail with [storage.ErrPast] until
+// Renew takes the present state. No other method may run meanwhile.
+type Renewable interface {
+	Renew(ctx context.Context) error
+}
+
 // ProveConfig configures [Prove].
 type ProveConfig struct {
 	// Keys are the trusted keys. Each head must be signed by one of them.
@@ -97,6 +103,10 @@ type Proof struct {
 	// is the last of them.
 	Waiting       int
 	NewestWaiting Change
+	// Renewed is how often a newer state was taken because the one that was read was no longer kept. All but the
+	// rows is of the first state. Rows under later heads are not counted. Rows that were removed meanwhile can be
+	// counted twice, in Rows and in Removed.
+	Renewed int
 	// Unlisted is the number of rows of a partial history whose heads are not in the
 	// history. Each of these rows was verified by its own receipt.
 	Unlisted int
@@ -130,7 +140,15 @@ type Proof struct {
 //
 // For older rows, which have no audit digest, the signature covers only the [Payload].
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
-	p := prover{
+	proof, err := newProver(cfg).prove(ctx, h)
+	if broken := (*storage.BreakError)(nil); errors.Is(err, storage.ErrCorrupt) && !errors.As(err, &broken) {
+		err = &storage.BreakError{Err: err}
+	}
+	return proof, err
+}
+
+func newProver(cfg ProveConfig) *prover {
+	return &prover{
 		cfg: cfg, chains: make(map[[16]byte]*provenChain),
 		verdicts:  verdicts{named: make(map[decisionName]*namedDecision)},
 		removed:   partialTrees{trees: make(map[headName]*partialTree)},
@@ -138,11 +156,6 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		imports:   imports{heads: Verifier{keys: cfg.Keys}, orgs: make(map[string]*imported)},
 		found:     found{rows: make(map[string]storage.RowSums), months: make(map[month]monthly)},
 	}
-	proof, err := p.prove(ctx, h)
-	if broken := (*storage.BreakError)(nil); errors.Is(err, storage.ErrCorrupt) && !errors.As(err, &broken) {
-		err = &storage.BreakError{Err: err}
-	}
-	return proof, err
 }
 
 func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
@@ -152,7 +165,10 @@ func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
 	if err := p.entriesAndTombstones(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := p.readRows(ctx, h); err != nil {
+	if r, ok := h.(Renewable); ok && !p.cfg.Partial {
+		return p.proveRenewed(ctx, h, r)
+	}
+	if err := p.readRows(ctx, h, nil); err != nil {
 		return Proof{}, err
 	}
 	if p.cfg.Partial {
@@ -192,8 +208,10 @@ type prover struct {
 	documents         documents
 	imports           imports
 	found             found
+	later             *later // nil while one state is read
+	renewed           int    // how often a newer state was taken
 
-	proved, rows, settled, older, unlisted atomic.Int64
+	proved, rows, settled, older, unlisted, read atomic.Int64
 }
 
 // proof returns the counts so far.
@@ -203,7 +221,7 @@ func (p *prover) proof() Proof {
 		Unlisted: int(p.unlisted.Load()),
 		Settled:  int(p.settled.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
 		Removed: p.removed.n, NewestRemoved: p.removed.newest, Organizations: len(p.found.rows),
-		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest,
+		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest, Renewed: p.renewed,
 	}
 	for _, c := range p.order {
 		proof.Ends = append(proof.Ends, c.last)
@@ -219,7 +237,7 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChai
 		return nil, err
 	}
 	c := p.chains[h.Chain]
-	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) {
+	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) || p.later.has(c, &h) {
 		return nil, h.Verify(p.cfg.Keys)
 	}
 	if err := p.listed(h.Chain, h.Seq); err != nil {
@@ -227,6 +245,16 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChai
 	}
 	if sumOf(&h) != c.heads[h.Seq-1].sum {
 		return nil, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
+	}
+	if p.later.skips(h.Chain, h.Seq) {
+		return c, nil
+	}
+	if p.later.again(h.Chain, h.Seq) {
+		at, err := in.Leaf(leaf)
+		if err == nil {
+			err = p.placeAgain(at)
+		}
+		return c, err
 	}
 	if err := p.count(c, h.Seq); err != nil || !p.removed.wants(h.Chain, h.Seq) {
 		return c, err
@@ -270,7 +298,7 @@ func (p *prover) count(c *provenChain, seq uint64) error {
 
 // complete returns an error if a head has leaves that were not counted.
 func (p *prover) complete() error {
-	missing := p.leaves - int(p.proved.Load())
+	missing := p.missing()
 	if missing == 0 {
 		return nil
 	}

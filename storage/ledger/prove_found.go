@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -21,6 +22,8 @@ type found struct {
 	mu     sync.Mutex
 	rows   map[string]storage.RowSums
 	months map[month]monthly
+	// vanished is the number of leaves whose rows were removed while rows were read. Their months are not known.
+	vanished int64
 }
 
 type month struct {
@@ -45,7 +48,10 @@ const partLeaves = 64
 
 // readRows proves all rows. Several goroutines read at the same time. Each reads another
 // organization, or another part of an organization.
-func (p *prover) readRows(ctx context.Context, h History) error {
+//
+// r, if it is not nil, is renewed when its state is no longer kept. Each reader then goes on after the last row that it
+// has proved.
+func (p *prover) readRows(ctx context.Context, h History, r Renewable) error {
 	var orgs []string
 	if err := h.Organizations(ctx, func(org string) error {
 		orgs = append(orgs, org)
@@ -58,16 +64,47 @@ func (p *prover) readRows(ctx context.Context, h History) error {
 		n = 1
 	}
 	bounds := p.bounds(n)
-	parts := len(bounds) - 1
-	return inParallel(len(orgs)*parts, func(i int) error {
-		org, part := orgs[i/parts], i%parts
-		of := read{months: make(map[storage.Month]int64)}
-		err := h.EachRow(ctx, org, bounds[part], bounds[part+1], func(r *storage.Record) error { return p.row(r, &of) })
-		if err == nil && of.n > 0 {
-			p.found.add(org, &of)
+	parts := make([]*readPart, 0, len(orgs)*(len(bounds)-1))
+	for _, org := range orgs {
+		for i, upTo := range bounds[1:] {
+			parts = append(parts, &readPart{org: org, after: bounds[i], upTo: upTo})
+		}
+	}
+	for {
+		before := p.read.Load()
+		err := inParallel(len(parts), func(i int) error { return parts[i].read(ctx, h, p) })
+		if r == nil || !errors.Is(err, storage.ErrPast) || p.read.Load() == before {
+			return err
+		}
+		if err := p.renew(ctx, h, r); err != nil {
+			return err
+		}
+	}
+}
+
+// readPart is a part of an organization's rows. The rows up to after are proved.
+type readPart struct {
+	org, after, upTo string
+	of               read
+	done             bool
+}
+
+func (w *readPart) read(ctx context.Context, h History, p *prover) error {
+	if w.done {
+		return nil
+	}
+	err := h.EachRow(ctx, w.org, w.after, w.upTo, func(r *storage.Record) error {
+		err := p.row(r, &w.of)
+		if err == nil {
+			w.after = r.DecisionID
+			p.read.Add(1)
 		}
 		return err
 	})
+	if w.done = err == nil; w.done && w.of.n > 0 {
+		p.found.add(w.org, &w.of)
+	}
+	return err
 }
 
 // bounds returns ids that divide the rows into about n parts of equal size. It uses the
@@ -121,7 +158,7 @@ func (f *found) meter(org string, m storage.Month, n int64) error {
 	of := month{org, m}
 	want := f.months[of]
 	delete(f.months, of)
-	if n >= want.certain && n <= want.certain+want.possible {
+	if n >= want.certain && n <= want.certain+want.possible+f.vanished {
 		return nil
 	}
 	return brokenOrg(org, fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain))

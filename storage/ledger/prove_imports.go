@@ -80,7 +80,7 @@ func (i *imports) entry(e *storage.Entry) error {
 func (p *prover) rowLeaf(
 	r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool,
 ) (*provenChain, error) {
-	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
+	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil || p.later.hasChain(chain) {
 		return p.leaf(in, leaf)
 	}
 	return nil, p.foreignLeaf(r, in, leaf, settlement)

@@ -152,24 +152,34 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		p.found.removed(t.OrganizationID, id)
 	}
 	for i, l := range t.Leaves {
+		if p.later.hasChain(l.Chain) {
+			continue
+		}
 		if p.chains[l.Chain] == nil {
 			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0},
 				fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
+			continue
+		}
+		if c := p.chains[l.Chain]; p.later != nil && l.Seq > c.tip.Seq {
 			continue
 		}
 		if err := p.listed(l.Chain, l.Seq); err != nil {
 			return fmt.Errorf("its tombstone is %w", err)
 		}
 		c := p.chains[l.Chain]
+		if p.later.skips(l.Chain, l.Seq) {
+			continue
+		}
+		if p.later.again(l.Chain, l.Seq) {
+			if err := p.placeAgain(l); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := p.count(c, l.Seq); err != nil {
 			return err
 		}
-		at := headName{l.Chain, l.Seq}
-		if p.removed.trees[at] == nil {
-			h := &c.heads[l.Seq-1]
-			p.removed.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
-				there: make([]bool, h.size)}
-		}
+		p.removed.want(c, l.Seq)
 		if err := p.place(l); err != nil {
 			return err
 		}
@@ -194,6 +204,15 @@ type partialTrees struct {
 type headName struct {
 	chain [16]byte
 	seq   uint64
+}
+
+// want makes the tree of a head.
+func (g *partialTrees) want(c *provenChain, seq uint64) {
+	if at := (headName{c.tip.ID, seq}); g.trees[at] == nil {
+		h := &c.heads[seq-1]
+		g.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
+			there: make([]bool, h.size)}
+	}
 }
 
 // wants reports whether the leaves of a head must be placed.

@@ -73,6 +73,11 @@ func (p *prover) row(r *storage.Record, of *read) error {
 	chain, err := r.Receipt.Inclusion().Chain()
 	own := err == nil && !p.cfg.Partial && p.chains[chain] != nil
 	id, err := p.placed(r)
+	if err == nil && p.later != nil {
+		if is, err := p.laterRow(r); is || err != nil {
+			return err
+		}
+	}
 	if err == nil {
 		err = p.proveRow(r, own)
 	}
@@ -82,6 +87,9 @@ func (p *prover) row(r *storage.Record, of *read) error {
 	of.n++
 	of.Add(id, r)
 	if r.Metered() && own {
+		if of.months == nil {
+			of.months = make(map[storage.Month]int64)
+		}
 		of.months[storage.MonthOf(r.DecidedAt)]++
 	}
 	if n := int(p.rows.Add(1)); n%progressEvery == 0 {

@@ -139,7 +139,8 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	}
 	a.settled = make(map[string][]byte)
 	for org, ids := range decisions {
-		rows, err := find[bson.Raw](a.ctx, a.s.records(), doc(recordOrg, org, recordID, doc("$in", ids)))
+		rows, err := find[bson.Raw](a.ctx, a.s.records(),
+			a.s.onShard(org, doc(recordOrg, org, recordID, doc("$in", ids))))
 		if err != nil {
 			return nil, err
 		}

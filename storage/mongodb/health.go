@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"writ.example/writ/storage"
 )
 
 // health records which activities fail. It logs only when an activity begins or stops failing.
@@ -23,6 +25,8 @@ const (
 	beating = "writing to a majority"
 	// streaming is the reading of changes. If it fails, callers bypass their caches.
 	streaming = "the stream of changes"
+	// passing is the age of the changes that the stream passes. While it fails, callers bypass their caches.
+	passing = "the age of the stream of changes"
 	// settling gives up silent handles. While it fails, kill switches wait.
 	settling = "giving up a silent replica"
 	// keeping looks after the collections.
@@ -79,6 +83,26 @@ func (s *Store) checkClock() error {
 	}
 	return fmt.Errorf("the clock of this replica is %v %s that of MongoDB's primary: set it, since it dates receipts",
 		ahead.Abs().Round(time.Second), side)
+}
+
+// lateFor is for how long the stream may be late before it is told.
+const lateFor = 10 * time.Second
+
+// Late returns an error if the stream of changes passes the own beats, but has passed them late for a while.
+func (s *Store) Late() error { return s.health.trouble(passing) }
+
+func (s *Store) checkStream() error {
+	age := s.FreshFor()
+	if age <= storage.MaxAge || s.health.trouble(streaming) != nil {
+		s.slot.fresh.Store(s.age())
+		return nil
+	}
+	if s.ago(&s.slot.fresh) <= lateFor {
+		return nil
+	}
+	return fmt.Errorf("the stream of changes is late by %v, so policies are read from MongoDB for each request, and kill "+
+		"switches wait: on a sharded cluster set periodicNoopIntervalSecs to 1 on each shard, which is 10 otherwise",
+		age.Round(100*time.Millisecond))
 }
 
 // Healthy implements storage.Store.

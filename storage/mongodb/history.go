@@ -48,7 +48,7 @@ func (s *Store) Record(ctx context.Context, org, decisionID string) (r *storage.
 		if err := s.indexed(recordsName); err != nil {
 			return err
 		}
-		r, err = s.oneRecord(ctx, org, doc(recordOrg, org, recordID, id[:]))
+		r, err = s.oneRecord(ctx, org, s.onShard(org, doc(recordOrg, org, recordID, id[:])))
 		return err
 	})
 	return r, err
@@ -102,14 +102,15 @@ func (s *database) ListRecords(
 		var last []byte
 		within := times(&f) // rows of another time can have ids of that time
 		if len(rest) > 0 || len(within) > 0 || f.Reads() {
-			if last, err = s.lastScanned(ctx, slices.Concat(indexed, idsIn(lower, upper))); err != nil {
+			scanned := s.onShard(org, slices.Concat(indexed, idsIn(lower, upper)))
+			if last, err = s.lastScanned(ctx, scanned); err != nil {
 				return err
 			}
 		}
 		if last != nil {
 			lower = last
 		}
-		selected := slices.Concat(indexed, idsIn(lower, upper), rest, within)
+		selected := s.onShard(org, slices.Concat(indexed, idsIn(lower, upper), rest, within))
 		limit := int64(p.Limit) + 1
 		if f.Reads() {
 			limit = 0 // the findings are compared here

@@ -59,7 +59,7 @@ func (s *Store) eachImported(ctx context.Context, org string, n *storage.Importe
 	}
 	own := func(chain [16]byte) bool { return slices.Contains(chains, chain) }
 	more := true
-	cursor, err := s.records().Find(ctx, doc(recordOrg, org), options.Find().SetSort(oldestFirst))
+	cursor, err := s.records().Find(ctx, s.onShard(org, doc(recordOrg, org)), options.Find().SetSort(oldestFirst))
 	err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 		w, err := parseRow(org, raw)
 		if err != nil {

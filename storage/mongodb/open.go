@@ -53,6 +53,7 @@ type database struct {
 	metrics *metrics
 	began   time.Time // time of opening; ages are relative to it
 	schema  int64     // the schema that this writ uses
+	sharded bool      // the server is a mongos, set once
 
 	// at is the time whose state a [Snapshot] reads. It is zero in a [Store].
 	at bson.Timestamp
@@ -188,6 +189,7 @@ func (s *database) checkServer(ctx context.Context) error {
 				"rs.initiate()",
 		)
 	}
+	s.sharded = hello.SetName == ""
 	if hello.Wire < wireOf50 {
 		return errors.New("the server is older than MongoDB 5.0: upgrade it")
 	}

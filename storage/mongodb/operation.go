@@ -110,6 +110,12 @@ func refuse(err error) error {
 	return refusal{err}
 }
 
+// The server's error codes for a read of a state that it does not keep any more.
+const (
+	snapshotTooOld      = 239
+	snapshotUnavailable = 246
+)
+
 // failed converts the error of an operation to an error for callers of the store.
 func failed(ctx context.Context, doing string, err error) error {
 	if r, ok := errors.AsType[refusal](err); ok {
@@ -123,6 +129,8 @@ func failed(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	case errors.Is(err, storage.ErrUnavailable):
 		return fmt.Errorf("%s: %w", doing, err)
+	case hasCode(err, snapshotTooOld) || hasCode(err, snapshotUnavailable):
+		return fmt.Errorf("%s: %w: %w", doing, storage.ErrPast, err)
 	}
 	return fmt.Errorf("%w: %s: %w", storage.ErrUnavailable, doing, err)
 }

@@ -113,7 +113,7 @@ func (s *database) headRows(ctx context.Context, heads []headRow, q *storage.Row
 	}
 	found := make(map[decision]*storage.Record)
 	for org, ids := range byOrg {
-		cursor, err := s.records().Find(ctx, append(doc(recordOrg, org), anyOf(recordID, ids)...))
+		cursor, err := s.records().Find(ctx, s.onShard(org, append(doc(recordOrg, org), anyOf(recordID, ids)...)))
 		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, err := parseRow(org, raw)
 			if err == nil {

@@ -2,11 +2,16 @@ package mongodb
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +21,9 @@ import (
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/ledger"
 	"writ.example/writ/storage/ledger/ledgertest"
+	"writ.example/writ/storage/mongodb/mongotest"
 	"writ.example/writ/storage/receipt"
+	"writ.example/writ/storage/transfer"
 )
 
 var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
@@ -32,7 +39,12 @@ type writtenHistory struct {
 // months, settle decisions and change documents. They remove the old rows of one organization.
 func writeHistory(t *testing.T) *writtenHistory {
 	t.Helper()
-	o := newDatabase(t, sharedSet(t))
+	return writeHistoryOn(t, sharedSet(t))
+}
+
+func writeHistoryOn(t *testing.T, set *mongotest.Set) *writtenHistory {
+	t.Helper()
+	o := newDatabase(t, set)
 	now := time.Date(2026, 9, 30, 12, 0, 0, 0, time.UTC)
 	stores := []*Store{openTest(t, o), openTest(t, o)}
 	var ledgers []*ledger.Ledger
@@ -163,6 +175,103 @@ func TestSnapshot_ReadsOneState(t *testing.T) {
 	}
 	if got, err := w.prove(t); err != nil || got.Rows != 21 {
 		t.Errorf("Prove = %+v, %v, want 21 rows", got, err)
+	}
+}
+
+// slowReader is a snapshot whose reader first needs longer for a row than the server keeps a state.
+type slowReader struct {
+	*Snapshot
+	t    *testing.T
+	keep func(seconds int) // sets how long the server keeps a state
+	slow atomic.Int64      // how many calls are slow
+	mu   sync.Mutex        // held while the server keeps it for a moment
+}
+
+var errEnough = errors.New("enough")
+
+func (r *slowReader) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
+	if r.slow.Add(-1) < 0 {
+		return r.Snapshot.EachRow(ctx, org, after, upTo, f)
+	}
+	err := r.Snapshot.EachRow(ctx, org, after, upTo, func(row *storage.Record) error {
+		after = row.DecisionID
+		if err := f(row); err != nil {
+			return err
+		}
+		return errEnough
+	})
+	if !errors.Is(err, errEnough) {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(2)
+	defer r.keep(300)
+	await(r.t, "the end of the state", func() bool {
+		err = r.Snapshot.EachRow(ctx, org, after, upTo, func(*storage.Record) error { return nil })
+		return err != nil
+	})
+	return err
+}
+
+// TestSnapshot_BeyondTheServersWindow proves and exports a history that takes longer to read than the server keeps a
+// state. Both must go on with a newer state by themselves.
+func TestSnapshot_BeyondTheServersWindow(t *testing.T) {
+	t.Parallel()
+	set := mongotest.For(t, 1)
+	w := writeHistoryOn(t, set)
+	keep := func(seconds int) {
+		must(t, set.Admin(t.Context(), doc("setParameter", 1, "minSnapshotHistoryWindowInSeconds", seconds)))
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // the server forgets a state once there are later writes
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+				_, _ = w.s.client.Database("ballast").Collection("rows").InsertOne(context.Background(), doc("_id", n))
+			}
+		}
+	}()
+	keys, err := receipt.NewKeys(readerSigner.Public())
+	must(t, err)
+	begin := func() *slowReader {
+		r, err := OpenSnapshot(t.Context(), w.Options)
+		must(t, err)
+		t.Cleanup(func() { must(t, r.Close()) })
+		slow := &slowReader{Snapshot: r, t: t, keep: keep}
+		slow.slow.Store(2)
+		return slow
+	}
+	proof, err := ledger.Prove(t.Context(), begin(), ledger.ProveConfig{Keys: keys})
+	if err != nil || proof.Rows != 20 || proof.Renewed == 0 {
+		t.Errorf("Prove = %+v, %v, want 20 rows of several states", proof, err)
+	}
+	export := func(src transfer.Source) []byte {
+		t.Helper()
+		f, err := os.Create(filepath.Join(t.TempDir(), "export"))
+		must(t, err)
+		defer f.Close()
+		_, err = transfer.Export(t.Context(), src, f, transfer.ExportConfig{Organization: "acme", Keys: keys, Now: time.Now})
+		must(t, err)
+		data, err := os.ReadFile(f.Name())
+		must(t, err)
+		var same []byte
+		for line := range bytes.Lines(data) { // the others have the id of the export
+			if bytes.Contains(line, []byte(`"row"`)) || bytes.Contains(line, []byte(`"removed":{`)) {
+				same = append(same, line...)
+			}
+		}
+		return same
+	}
+	one, err := OpenSnapshot(t.Context(), w.Options)
+	must(t, err)
+	defer func() { must(t, one.Close()) }()
+	want := export(one)
+	if got := export(begin()); !bytes.Equal(got, want) || bytes.Count(got, []byte("\n")) != 12 {
+		t.Errorf("an export of several states is\n%s\nwant that of one\n%s", got, want)
 	}
 }
 

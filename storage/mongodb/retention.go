@@ -36,7 +36,7 @@ func (s *database) CountExpired(
 			return err
 		}
 		cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
-			doc("$match", older(org, before)), doc("$sort", oldestFirst), doc("$limit", most),
+			doc("$match", s.onShard(org, older(org, before))), doc("$sort", oldestFirst), doc("$limit", most),
 			doc("$group", doc("_id", nil, "records", doc("$sum", 1), "settled", doc("$sum", settled))),
 		})
 		return each(ctx, cursor, err, func(row *storage.Expired) (bool, error) {
@@ -71,7 +71,7 @@ func (s *Store) RemoveRecords(
 func (s *Store) removeOldest(
 	ctx context.Context, org string, before time.Time, most storage.Expired,
 ) (n storage.Expired, err error) {
-	rows, err := find[bson.Raw](ctx, s.records(), older(org, before),
+	rows, err := find[bson.Raw](ctx, s.records(), s.onShard(org, older(org, before)),
 		options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
 	if err != nil {
 		return n, err

@@ -53,16 +53,40 @@ func appendIntentKey(dst []byte, org, key string) []byte {
 // length of an intent's key, because the server orders keys by length first. The longest key has
 // two UUIDs.
 func tombstonesOf(org string) iter.Seq[bson.D] {
+	return func(yield func(bson.D) bool) {
+		for keys := range intentKeys(org) {
+			if !yield(append(keys, doc(recordRemoved, doc("$exists", true))...)) {
+				return
+			}
+		}
+	}
+}
+
+// intentKeys yields filters that together select the _id of org's records, one for each length.
+func intentKeys(org string) iter.Seq[bson.D] {
 	id := uuid.Nil.String()
 	return func(yield func(bson.D) bool) {
 		for n := 1; n <= len(storage.IntentKey(id, id)); n++ {
 			keys := doc("$gte", append(storage.Text(org), make([]byte, n)...),
 				"$lte", append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...))
-			if !yield(doc("_id", keys, recordRemoved, doc("$exists", true))) {
+			if !yield(doc("_id", keys)) {
 				return
 			}
 		}
 	}
+}
+
+// onShard adds the range of _id to a filter that selects records of org, if the server is a mongos. It then asks
+// only the shards that have this range, because records are sharded by _id. Otherwise it would ask all shards.
+func (s *database) onShard(org string, selected bson.D) bson.D {
+	if !s.sharded {
+		return selected
+	}
+	var ranges bson.A
+	for keys := range intentKeys(org) {
+		ranges = append(ranges, keys)
+	}
+	return doc("$and", bson.A{selected, doc("$or", ranges)})
 }
 
 // tombstones reads the tombstones that a filter selects. The hint names the index of tombstones.

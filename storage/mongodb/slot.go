@@ -46,6 +46,8 @@ type slot struct {
 	silent chan []slotRow
 	// proven is the age of the handle at its newest beat that was read in the change stream.
 	proven atomic.Int64
+	// fresh is the last age of the handle at which the stream was not late.
+	fresh atomic.Int64
 	// sound is an age of the handle. All beats since this age have succeeded. beaten is the age at
 	// the start of the last successful beat.
 	sound, beaten atomic.Int64
@@ -122,6 +124,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 			l.confirm(&row)
 			l.sound.Store(s.age())
 			l.beaten.Store(s.age())
+			l.fresh.Store(s.age())
 		}
 		return err
 	}
@@ -294,6 +297,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	s.slot.beaten.Store(began)
+	s.health.report(passing, s.checkStream())
 	err := s.checkWriters(ctx)
 	silent, unread := s.look(ctx)
 	if unread == nil {

@@ -18,7 +18,8 @@ import (
 
 // Snapshot reads the database as it was when the Snapshot was opened. It changes nothing, so
 // replicas may run at the same time. The server keeps the state for
-// minSnapshotHistoryWindowInSeconds, which is five minutes by default. Reads after this time fail.
+// minSnapshotHistoryWindowInSeconds, which is five minutes by default. Reads after this time fail with
+// [storage.ErrPast].
 type Snapshot struct {
 	*database
 	shared bool // the connections are those of a store
@@ -66,9 +67,17 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 func (s *Store) Freeze(ctx context.Context) (*Snapshot, error) {
 	r := &Snapshot{shared: true, database: &database{
 		client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began, schema: s.schema,
+		sharded: s.sharded,
 	}}
 	r.health = health{log: s.health.log, troubles: make(map[string]error)}
 	return r, s.do(ctx, "", "freezing the database", func(ctx context.Context) error { return r.open(ctx) })
+}
+
+// Renew makes r read the present state. No other method may run at the same time.
+func (r *Snapshot) Renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	return failed(ctx, "freezing the database", r.open(ctx))
 }
 
 // Close closes the connections, unless they are the store's.
@@ -105,6 +114,7 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 	if err != nil {
 		return err
 	}
+	selected = r.onShard(org, selected)
 	return r.scan(ctx, org, "reading rows", func(ctx context.Context) error {
 		cursor, err := r.records().Find(ctx, selected, options.Find().SetSort(oldestFirst))
 		return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,11 @@ func TestFreshFor_BehindALateStream(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	await(t, "word of it", func() bool { return s.Late() != nil })
+	if text := s.Late().Error(); !strings.Contains(text, "periodicNoopIntervalSecs") {
+		t.Errorf("Late = %s, want what to set", text)
+	}
 	stream.By(0)
 	await(t, "freshness", func() bool { return s.FreshFor() <= storage.MaxAge })
+	await(t, "the end of the trouble", func() bool { return s.Late() == nil })
 }

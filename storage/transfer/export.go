@@ -32,6 +32,12 @@ type Source interface {
 	Chains(ctx context.Context, f func(tip receipt.Chain) error) error
 }
 
+// renewable is a [Source] that reads a state which is kept only for a while. After it reads fail with
+// [storage.ErrPast], until Renew takes the present state.
+type renewable interface {
+	Renew(ctx context.Context) error
+}
+
 // afterAll is a time after every decision.
 var afterAll = time.UnixMilli(1 << 48)
 
@@ -157,7 +163,7 @@ func (e *exporter) write() error {
 	if err := e.begin(); err != nil {
 		return err
 	}
-	if err := e.history(); err != nil {
+	if err := e.wholeHistory(); err != nil {
 		return err
 	}
 	if err := e.src.View(e.ctx, e.writeDocuments); err != nil {
@@ -242,6 +248,28 @@ func (e *exporter) header(last string) error {
 		Last:       last, Keys: keys.JWKS(),
 	}
 	return e.line(&line{Header: e.state.header})
+}
+
+// wholeHistory writes rows and removed rows. If this takes longer than the source keeps a state, it goes on with the
+// present one. Rows that were written stay as they were. Rows that were removed since are written as removed.
+func (e *exporter) wholeHistory() error {
+	src, ok := e.src.(renewable)
+	for renewed := false; ; renewed = true {
+		last := e.state.last
+		err := e.history()
+		if err == nil && renewed { // the documents get all the time for which a state is kept
+			return src.Renew(e.ctx)
+		}
+		if !ok || !errors.Is(err, storage.ErrPast) || e.state.last == last {
+			return err
+		}
+		if err := src.Renew(e.ctx); err != nil {
+			return err
+		}
+		if err := e.refill(); err != nil {
+			return err
+		}
+	}
 }
 
 // history writes rows and removed rows in the order of their ids.

@@ -22,6 +22,7 @@ type member struct {
 	public   string           // the address for clients: the proxy's, if it has one
 	proxy    *toxiproxy.Proxy // nil if it has no proxy
 	args     []string
+	env      []string // variables of the process, besides those of this one
 
 	process *os.Process
 	done    chan struct{} // closed when the process has ended
@@ -39,6 +40,7 @@ func (m *member) start() error {
 		"--setParameter", "diagnosticDataCollectionEnabled=false", "--setParameter", "enableTestCommands=1",
 	}, m.args...)
 	cmd := exec.Command(m.bin, args...) //nolint:noctx // the process outlives every context
+	cmd.Env = append(os.Environ(), m.env...)
 	dieWithParent(cmd)
 	started := make(chan error)
 	m.done = make(chan struct{})

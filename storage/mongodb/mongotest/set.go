@@ -167,6 +167,16 @@ func (s *Set) AdminOf(ctx context.Context, i int, command bson.D) error {
 	return s.admin(ctx, s.direct(i), command)
 }
 
+// Ask runs a command on a member's database admin, and decodes the answer.
+func (s *Set) Ask(ctx context.Context, i int, command bson.D, answer any) (err error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(s.direct(i)).SetServerSelectionTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Disconnect(context.WithoutCancel(ctx))) }()
+	return client.Database("admin").RunCommand(ctx, command).Decode(answer)
+}
+
 // RefuseCommand makes the primary refuse a command on a collection until allow is called.
 func (s *Set) RefuseCommand(ctx context.Context, command, collection string) (allow func() error, err error) {
 	point := func(mode string, data bson.D) error {
@@ -273,6 +283,9 @@ func (s *Set) Kill(i int) error { return s.members[i].end(syscall.SIGKILL) }
 
 // Restart starts a member that was killed.
 func (s *Set) Restart(i int) error { return s.members[i].start() }
+
+// SetEnv sets variables of a member's process from its next start on, such as NAME=value.
+func (s *Set) SetEnv(i int, variables ...string) { s.members[i].env = variables }
 
 // Freeze suspends a member. Thaw resumes it.
 func (s *Set) Freeze(i int) error { return s.members[i].process.Signal(syscall.SIGSTOP) }
