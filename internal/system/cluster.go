@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,6 +20,9 @@ type cluster struct {
 	token    string
 	flags    []string
 	replicas []*process
+	// program is the binary of the replicas that start next. Empty means the released one. uri is their
+	// connection string. Empty means the one of set.
+	program, uri string
 	// mortal says that the test kills replicas, so that a lost connection is not a fault.
 	mortal bool
 }
@@ -44,12 +48,16 @@ func (c *cluster) start(t *testing.T, n int) {
 
 func (c *cluster) launch(t *testing.T) *process {
 	t.Helper()
-	return start(t, c.data, c.serveFlags()...)
+	p, ready := c.begin(t)
+	return p.serves(t, ready)
 }
 
 // begin is like launch for a new replica. It does not wait until the replica serves.
 func (c *cluster) begin(t *testing.T) (*process, <-chan bool) {
 	t.Helper()
+	if c.program != "" {
+		return launchProgram(t, c.program, nil, c.data, c.serveFlags()...)
+	}
 	return launch(t, c.data, c.serveFlags()...)
 }
 
@@ -57,7 +65,8 @@ func (c *cluster) serveFlags() []string {
 	if c.set == nil {
 		return c.flags
 	}
-	return append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)
+	return append(c.flags, "--store=mongodb", "--mongodb-uri", cmp.Or(c.uri, c.set.URI()), "--mongodb-database",
+		c.database)
 }
 
 // stop stops all replicas. It fails the test if one of them does not end well.

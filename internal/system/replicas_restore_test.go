@@ -40,33 +40,8 @@ func restoredUnderReplicas(t *testing.T, c *cluster) {
 		got, err := operator.send(http.MethodPatch, c.replicas[0].url+f.path, []byte(`{"status": "disabled"}`))
 		t.Logf("the kill switch after the restore = %d %.200s %v", got.status, got.body, err)
 		answered := err == nil && got.status == http.StatusOK
-		until := time.Now().Add(10 * time.Second)
-		for ended := 0; ended < len(c.replicas) && time.Now().Before(until); {
-			ended = 0
-			for _, p := range c.replicas {
-				select {
-				case <-p.done:
-					ended++
-					continue
-				default:
-				}
-				got, err := operator.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/late"))
-				if err == nil && answered && strings.Contains(got.body, `"decision":"allow"`) {
-					t.Errorf("WRONG ALLOW after a kill switch that was answered after a restore: %s", got.body)
-				}
-			}
-		}
+		c.endRestored(t, operator, answered)
 		release()
-		for _, p := range c.replicas {
-			select {
-			case <-p.done:
-			case <-time.After(patience):
-				t.Fatal("a replica still runs on a restored database")
-			}
-			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the database was restored") {
-				t.Errorf("exit code %d, want %d and why:\n%s", code, exitFailed, p.stderr)
-			}
-		}
 		if part != nil { // what was restored in part is not used again
 			c.replicas, c.database = nil, c.database+"x"
 			continue
@@ -84,5 +59,37 @@ func restoredUnderReplicas(t *testing.T, c *cluster) {
 		c.proved(t, len(rows), 4)
 		c.stop(t)
 		c.replicas, c.database = nil, c.database+"x"
+	}
+}
+
+// endRestored waits until the replicas end, because their database was restored, and say why. If a kill switch was
+// answered, none of them may allow anything meanwhile.
+func (c *cluster) endRestored(t *testing.T, operator sender, answered bool) {
+	t.Helper()
+	until := time.Now().Add(patience)
+	for ended := 0; ended < len(c.replicas) && time.Now().Before(until); {
+		ended = 0
+		for _, p := range c.replicas {
+			select {
+			case <-p.done:
+				ended++
+				continue
+			default:
+			}
+			got, err := operator.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/late"))
+			if err == nil && answered && strings.Contains(got.body, `"decision":"allow"`) {
+				t.Errorf("WRONG ALLOW after a kill switch that was answered after a restore: %s", got.body)
+			}
+		}
+	}
+	for _, p := range c.replicas {
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			t.Fatal("a replica still runs on a restored database")
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the database was restored") {
+			t.Errorf("exit code %d, want %d and why:\n%s", code, exitFailed, p.stderr)
+		}
 	}
 }
