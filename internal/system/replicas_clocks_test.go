@@ -14,8 +14,8 @@ import (
 	"writ.example/writ/examples"
 )
 
-// clocksApart checks three replicas with different clocks. One clock is a minute ahead, and another
-// is a minute behind. Each decision is settled through another replica than the one that decided.
+// clocksApart checks three replicas with different clocks. One clock is an hour ahead, and another
+// is an hour behind. Each decision is settled through another replica than the one that decided.
 // No intent may pass a kill switch, and the history must be complete.
 func clocksApart(t *testing.T, c *cluster) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -23,12 +23,12 @@ func clocksApart(t *testing.T, c *cluster) {
 	}
 	secret, err := c.data.Secret("")
 	must(t, err)
-	// A replica whose clock is a minute behind would refuse a token that is issued now.
-	if c.token, err = operator.Sign(secret, examples.Organization, "test", time.Now().Add(-2*time.Minute), time.Hour); err != nil {
+	// A replica whose clock is an hour behind would refuse a token that is issued now.
+	if c.token, err = operator.Sign(secret, examples.Organization, "test", time.Now().Add(-2*time.Hour), 4*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	c.start(t, 1)
-	for _, ahead := range []time.Duration{time.Minute, -time.Minute} {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		c.replicas = append(c.replicas, startFaulty(t, []string{clockAhead + "=" + ahead.String()}, c.data, c.serveFlags()...))
 	}
 	for _, p := range c.replicas[1:] {
@@ -63,8 +63,8 @@ func clocksApart(t *testing.T, c *cluster) {
 		off := time.Until(r.DecidedAt)
 		least, most = min(least, off), max(most, off)
 	}
-	if most < 0 || least > -time.Minute {
-		t.Errorf("rows were decided from %v to %v from now, want clocks a minute ahead and behind", least, most)
+	if most < 0 || least > -time.Hour {
+		t.Errorf("rows were decided from %v to %v from now, want clocks an hour ahead and behind", least, most)
 	}
 	c.proved(t, len(l.sent), len(c.replicas))
 	c.stop(t)
