@@ -164,6 +164,39 @@ func BenchmarkAppend_Replays(b *testing.B) {
 	}
 }
 
+// BenchmarkAppend_Sets appends batches of 256 records to replica sets with one member each, of which each has a handle
+// of its own, at the same time.
+func BenchmarkAppend_Sets(b *testing.B) {
+	for _, n := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("sets=%d", n), func(b *testing.B) {
+			var members []int
+			var all []*appender
+			for range n {
+				set, one := appended{1, false}.open(b, 256, 1)
+				members, all = append(members, set.Processes()...), append(all, one...)
+			}
+			began, before := processorTime(b), proc.Spent(members...)
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			b.ResetTimer()
+			var writers sync.WaitGroup
+			for _, a := range all {
+				writers.Go(func() {
+					for left.Add(-1) >= 0 {
+						a.next()
+					}
+				})
+			}
+			writers.Wait()
+			b.StopTimer()
+			rows := float64(b.N * 256)
+			b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
+			b.ReportMetric(float64((proc.Spent(members...)-before).Microseconds())/rows, "server-µs/row")
+		})
+	}
+}
+
 // BenchmarkUpdate updates rules of many organizations concurrently on a replica set with one
 // member, with one or two handles. Each organization has its own counter.
 func BenchmarkUpdate(b *testing.B) {
