@@ -93,15 +93,16 @@ func (s *Store) Late() error { return s.health.trouble(passing) }
 
 func (s *Store) checkStream() error {
 	age := s.FreshFor()
-	if age <= storage.MaxAge || s.health.trouble(streaming) != nil {
+	streams := s.health.trouble(streaming) == nil
+	if age <= storage.MaxAge || !streams {
 		s.slot.fresh.Store(s.age())
 		return nil
 	}
 	if s.ago(&s.slot.fresh) <= lateFor {
 		return nil
 	}
-	return fmt.Errorf("the stream of changes is late by %v, so policies are read from MongoDB for each request, and kill "+
-		"switches wait: on a sharded cluster set periodicNoopIntervalSecs to 1 on each shard, which is 10 otherwise",
+	return fmt.Errorf("the stream of changes is late by %v, so policies are read from MongoDB for each request, and "+
+		"kill switches wait: on a sharded cluster set periodicNoopIntervalSecs to 1 on each shard, which is 10 otherwise",
 		age.Round(100*time.Millisecond))
 }
 
