@@ -196,8 +196,10 @@ func TestReadKey(t *testing.T) {
 	if _, err := readKey(secret, "word", public); err != nil {
 		t.Errorf("the key that was made is refused: %v", err)
 	}
+	_, err := readKey(secret, "word", public+".absent")
+	wantError(t, err, "make release-key")
 	_, other := newKey(t)
-	_, err := readKey(secret, "word", other)
+	_, err = readKey(secret, "word", other)
 	wantError(t, err, "is not the key of")
 	_, err = readKey(secret, "other", public)
 	wantError(t, err, "RELEASE_PASSWORD")
@@ -239,14 +241,46 @@ func soak(t *testing.T, dir string) release {
 	return r
 }
 
-// TestRelease_EveryTarget makes a release, and runs what this machine can run.
+// TestRelease_EveryTarget walks through "Making a release" of docs/install.md in a clone, from the key to make release,
+// and runs what this machine can run.
 func TestRelease_EveryTarget(t *testing.T) {
-	r := soak(t, t.TempDir())
-	key, public := newKey(t)
-	out := filepath.Join(t.TempDir(), "out")
-	if err := r.make(t.Context(), out, targets, key); err != nil {
+	clone := soak(t, t.TempDir()).root
+	git := func(args ...string) string {
+		t.Helper()
+		args = append([]string{"-C", clone, "-c", "user.name=a", "-c", "user.email=a@b.invalid"}, args...)
+		out, err := output(exec.Command("git", args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	made := func(target string) (string, error) {
+		cmd := exec.Command("make", "-C", clone, target)
+		cmd.Env = append(os.Environ(), "RELEASE_KEY="+filepath.Join(filepath.Dir(clone), "key"), "RELEASE_PASSWORD=word")
+		return output(cmd)
+	}
+	if _, err := made("release-key"); err != nil {
 		t.Fatal(err)
 	}
+	git("add", publicKeyFile)
+	git("commit", "-qm", "key")
+	if _, err := made("release"); err == nil {
+		t.Error("a release is made of a tree on which make soak did not pass")
+	}
+	write(t, filepath.Join(clone, soakFile), "revision "+git("rev-parse", "HEAD")+"\nok\npassed\n")
+	git("add", soakFile)
+	git("commit", "-qm", "soaked")
+	git("tag", "v0.0.2")
+	said, err := made("release")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(said)
+	r, err := identify(t.Context(), clone)
+	if err != nil || r.tag != "v0.0.2" {
+		t.Fatalf("identify = %+v, %v", r, err)
+	}
+	out := filepath.Join(clone, "bin/release")
 	runs(t, r, out)
 	for _, one := range targets {
 		if found, _ := filepath.Glob(filepath.Join(out, "writ_*_"+one.os+"_"+one.arch+".*")); len(found) < 2 {
@@ -258,7 +292,7 @@ func TestRelease_EveryTarget(t *testing.T) {
 	if _, err := output(cmd); err != nil {
 		t.Error(err)
 	}
-	pub, err := minisign.PublicKeyFromFile(public)
+	pub, err := minisign.PublicKeyFromFile(filepath.Join(clone, publicKeyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,8 +323,8 @@ func runs(t *testing.T, r release, out string) {
 		t.Fatal(err)
 	}
 	said, err := output(exec.Command(filepath.Join(dir, name, "writ"), "version"))
-	if err != nil || !strings.HasPrefix(said, "writ v0.0.1, revision "+r.revision) {
-		t.Errorf("writ version prints %q, %v, want v0.0.1 and revision %s", said, err, r.revision)
+	if err != nil || !strings.HasPrefix(said, "writ "+r.tag+", revision "+r.revision) {
+		t.Errorf("writ version prints %q, %v, want %s and revision %s", said, err, r.tag, r.revision)
 	}
 	for _, beside := range []string{"LICENSE", "licenses.md", "completion/_writ", "man/writ.1", "man/writ-serve.1"} {
 		if _, err := os.Stat(filepath.Join(dir, name, beside)); err != nil {

@@ -42,7 +42,7 @@ func makeKey(file, password, public string) error {
 func readKey(file, password, public string) (key minisign.PrivateKey, err error) {
 	want, err := minisign.PublicKeyFromFile(public)
 	if err != nil {
-		return key, fmt.Errorf("reading the public key: %w", err)
+		return key, fmt.Errorf("reading the public key, which make release-key makes: %w", err)
 	}
 	if key, err = minisign.PrivateKeyFromFile(password, file); err != nil {
 		return key, fmt.Errorf("reading RELEASE_KEY with RELEASE_PASSWORD: %w", err)
