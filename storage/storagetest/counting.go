@@ -147,13 +147,13 @@ var windowTests = []replicaTest{
 	{"places leave with their window, and not before", func(r *replicas) {
 		w := storage.Window{Org: "org", Counter: "short", Of: []string{""}, Part: 10 * time.Millisecond, Parts: 60}
 		r.begin(r.one, w)
+		first := time.Now()
 		for range 5 {
 			r.wantGranted("one of five", storage.Granted{N: r.count(r.one, w, ask(w, 5)).N}, 1, 0)
 		}
-		last := time.Now()
 		r.a.wait("places that have left", func() bool { return r.count(r.other, w, ask(w, 5)).N > 0 })
-		if length := time.Duration(w.Parts) * w.Part; time.Since(last) < length-100*time.Millisecond { // the first of five came before the last
-			r.a.Errorf("a place left after %v, want %v at least", time.Since(last), length)
+		if length := time.Duration(w.Parts-1) * w.Part; time.Since(first) < length {
+			r.a.Errorf("a place left after %v, want %v at least", time.Since(first), length)
 		}
 	}},
 	{"no clock of a handle lets more through, and the places of a lost handle stay taken", func(r *replicas) {
