@@ -177,8 +177,8 @@ func TestDecision_Organization_ApprovalsAreNotRedeemed(t *testing.T) {
 	}
 }
 
-// TestDecision_Organization_Explained checks that a row that was decided while the organization was
-// stopped is explained later, and one that was not too.
+// TestDecision_Organization_Explained checks that a row is explained later, whether the organization
+// was stopped when it was decided or not.
 func TestDecision_Organization_Explained(t *testing.T) {
 	h := start(t)
 	h.register(acme)
@@ -212,7 +212,7 @@ func TestDecision_Organization_BoundKeys(t *testing.T) {
 	h.do("GET", organizationPath, bound, nil).wantProblem(http.StatusForbidden, codeAgentNotBound)
 }
 
-// TestDecision_Organization_Changes checks that the log of changes says who stopped and who resumed.
+// TestDecision_Organization_Changes checks that the log of changes names the operators that stopped and resumed.
 func TestDecision_Organization_Changes(t *testing.T) {
 	h := start(t)
 	key, id := h.key(acme, "agents:write")

@@ -97,7 +97,7 @@ type filter struct {
 	Hint               string // an example
 }
 
-// filters are those of GET /v1/authorizations besides the decision.
+// filters are the filters of GET /v1/authorizations. The decision has a field of its own.
 var filters = []filter{
 	{Name: "agent_id", Label: "Agent"}, {Name: "action_type", Label: "Action"},
 	{Name: "code", Label: "Code", Hint: "cost.exceeded"}, {Name: "intent_id", Label: "Intent"},

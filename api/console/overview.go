@@ -185,7 +185,7 @@ type tally struct {
 	Count int64
 }
 
-// denying returns the codes that decided most, except those of an allow.
+// denying returns the codes that decided most. The codes of an allow are not among them.
 func denying(c counted) []tally {
 	var all []tally
 	for code, n := range c.sum() {

@@ -182,7 +182,7 @@ func (v *visit) oops(status int, title, text string, p *problem) {
 	}{text, p, v.back()})
 }
 
-// back returns the page that a failed form was on, or the list of what was not found.
+// back returns the page that a failed form was on. For a missing document it is the list.
 func (v *visit) back() string {
 	at := v.r.URL.EscapedPath()
 	return below(at[:strings.LastIndexByte(at, '/')])

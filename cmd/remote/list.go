@@ -50,7 +50,7 @@ func Get(ctx context.Context, call workspace.Call, path string) (doc jsontext.Va
 	return doc, err //nolint:wrapcheck // the server's own words
 }
 
-// Refused reports whether the server refused a request because of what the credential may do.
+// Refused reports whether the server refused a request because the credential lacks a scope.
 func Refused(err error) bool { return answered(err, http.StatusForbidden) }
 
 // told reports whether the server has said in an answer that it did nothing.

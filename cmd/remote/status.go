@@ -49,7 +49,7 @@ type Public struct {
 	Time time.Time `json:"-"`    // of the answer, in whole seconds
 }
 
-// Published asks a server for what it tells anybody.
+// Published asks a server for its public facts. It needs no credential.
 func Published(ctx context.Context, call workspace.Call) (p Public, err error) {
 	var health struct {
 		Service string `json:"service"`
@@ -91,7 +91,7 @@ type Status struct {
 	Unseen     map[string]string `json:"unseen,omitzero"`
 }
 
-// StatusOf asks for the state of an organization, or for what the server tells anybody if there is no credential.
+// StatusOf asks for the state of an organization. Without a credential it asks for the public facts.
 func StatusOf(
 	ctx context.Context, call workspace.Call, server string, credential bool, now time.Time,
 ) (s Status, err error) {

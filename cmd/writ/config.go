@@ -199,7 +199,7 @@ func serveOf(file string) (c *serveCmd, settings int, err error) {
 	return c, settings, nil
 }
 
-// serveAlone returns a parser of the verb serve that ignores the environment, and what it parses into.
+// serveAlone returns a parser of the verb serve that ignores the environment, and the command that it fills in.
 func serveAlone() (*kong.Kong, *serveCmd, error) {
 	var verbs struct {
 		Serve serveCmd `cmd:""`

@@ -39,8 +39,8 @@ func (t *sinkTarget) UnmarshalText(text []byte) error {
 	return errors.New("want stdout, file:PATH, otlp:URL or kafka:BROKERS/TOPIC")
 }
 
-// kafkaFlags say how the sink for Kafka connects. The names are those of the variables of OpenTelemetry's
-// exporter.
+// kafkaFlags say how the sink for Kafka connects. The variables of OpenTelemetry's exporter have the same
+// names.
 type kafkaFlags struct {
 	TLS               bool   `name:"tls" help:"Connect to the brokers of --decision-log kafka:… over TLS. The system's authorities sign their certificates, unless --kafka-certificate is given."`
 	Certificate       string `placeholder:"FILE" help:"Authorities that sign the brokers' certificates, in PEM."`
@@ -51,7 +51,7 @@ type kafkaFlags struct {
 	Password          string `placeholder:"PASSWORD" help:"Password of --kafka-user. Prefer the variable: a flag shows in the list of processes."`
 }
 
-// check refuses flags that do not fit together. kind is that of the sink.
+// check refuses flags that do not fit together, or do not fit a kind of sink.
 func (f kafkaFlags) check(kind string) error {
 	switch {
 	case f != kafkaFlags{} && kind != kafkaSink:

@@ -229,7 +229,7 @@ func TestHook_Attacked(t *testing.T) {
 	}
 }
 
-// TestHook_OneRuns holds that of many processes that are asked about the same approved call at once, one runs it.
+// TestHook_OneRuns has many processes ask about the same approved call at once. One of them runs it.
 func TestHook_OneRuns(t *testing.T) {
 	t.Parallel()
 	g := newGatewayed(t)

@@ -74,7 +74,7 @@ func TestCrash_Stop(t *testing.T) {
 		if got := s.decide(t, p.url, newIntent("bot", "deploy", "k8s/staging/web")); !strings.Contains(got.body, `"reasons":["`+want) {
 			t.Errorf("after a crash the status is %s, and a decision %s", is.Status, got.body)
 		}
-		// What the next PATCH sets must differ, or it would change nothing.
+		// The next PATCH must set another status, or it would change nothing.
 		n := sent.Load()
 		if is.Status != statuses[n%2] {
 			n = sent.Add(1)

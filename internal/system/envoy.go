@@ -22,7 +22,7 @@ var envoyWheel = pypi.Wheel{
 }
 
 // startEnvoy starts Envoy with deploy/envoy/envoy.yaml before an upstream. replace has pairs of texts of the
-// configuration and their replacements, beside those of addresses. The test is skipped where there is no
+// configuration and their replacements. Addresses are replaced anyway. The test is skipped where there is no
 // Envoy.
 func startEnvoy(t *testing.T, socket, upstream string, replace ...string) (url string) {
 	t.Helper()

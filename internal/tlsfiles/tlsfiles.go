@@ -33,7 +33,7 @@ func Load(files Files) (*Server, error) {
 	return s, nil
 }
 
-// Reload reads the files again. If it fails, the server goes on with what they said before.
+// Reload reads the files again. If it fails, the server goes on with the certificates that it has.
 func (s *Server) Reload() error {
 	use, err := s.Read()
 	if err == nil {

@@ -71,7 +71,7 @@ func (c Call) ActionType() string {
 	return "tool." + strings.ToLower(c.Tool)
 }
 
-// Resource returns what the call acts on, if that is one resource: see Resources.
+// Resource returns the one resource of the call: see Resources.
 func (c Call) Resource() (string, error) {
 	all, err := c.Resources()
 	if len(all) > 1 {
@@ -80,8 +80,8 @@ func (c Call) Resource() (string, error) {
 	return strings.Join(all, ""), err
 }
 
-// Resources returns what the call acts on: the files that it names, a URL, the working directory of a shell, or
-// the tool itself.
+// Resources returns the resources of the call: the files that it names, a URL, the working directory of a shell,
+// or the tool itself.
 func (c Call) Resources() ([]string, error) {
 	kind := c.ActionType()
 	if kind == ShellExec {

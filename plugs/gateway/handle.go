@@ -181,7 +181,7 @@ func resultOf[R any](text string) (r R) {
 	return r
 }
 
-// skipped is the outcome of what was allowed and not done.
+// skipped is the outcome of an action that was allowed and not done.
 const skipped = "skipped"
 
 // do does what was decided, and records it.

@@ -24,7 +24,7 @@ type pin struct {
 	Tools  map[string]json.RawMessage `json:"tools"`
 }
 
-// readPin returns the pinned tools, or nil if there are none yet.
+// readPin returns the pinned tools, or nil before the first pin.
 func (g *Gateway) readPin() (*pin, error) {
 	if g.config.Pin == "" {
 		return nil, nil

@@ -52,7 +52,7 @@ func (k *kept) user(text string) {
 	k.User(text)
 }
 
-// of returns what is kept for a connection, or nil if nothing is.
+// of returns the sources of a connection, or nil if it has none.
 func (s *sources) of(client mcp.Session) *kept {
 	if s.mapping == nil || s.shared && client.ID() == "" {
 		return nil
