@@ -36,7 +36,11 @@ func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = engine.LowerUUID(in.PolicyID)
-	bad.uuid("policy_id", in.PolicyID)
+	if in.PolicyID == "" && in.Intent != nil && in.Intent.PolicyID != "" {
+		bad.add("policy_id", "is required beside intent.policy_id")
+	} else {
+		bad.uuid("policy_id", in.PolicyID)
+	}
 	if in.ApprovalID = engine.LowerUUID(in.ApprovalID); in.ApprovalID != "" {
 		bad.uuid("approval_id", in.ApprovalID)
 	}

@@ -27,7 +27,7 @@ func askAdmin(ctx context.Context, base, method, path, absent string) (io.ReadCl
 	}
 	resp, err := workspace.Direct.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: start the server, or name its admin address by --admin-url", err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil

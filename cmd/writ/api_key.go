@@ -39,7 +39,7 @@ type apiKeyCreateCmd struct {
 	Scope       []string      `env:"-" help:"What the key may do, such as history:read. Repeated, or separated by commas. Default: policy:evaluate."`
 	Agent       string        `env:"-" placeholder:"ID" help:"Bind the key to these agents: an id or a glob."`
 	Policy      string        `env:"-" placeholder:"ID" help:"The policy that the key means where a request names none."`
-	Expires     time.Duration `env:"-" help:"How long the key is good, such as 720h. Default: as long as the credential that makes it."`
+	Expires     time.Duration `env:"-" help:"How long the key is good, such as 720h. Default: as long as the key that makes it, or without an end if an operator does."`
 	JSON        bool          `name:"json" help:"Print a JSON object with the key and its id."`
 	Name        string        `arg:"" help:"A name for people."`
 }

@@ -86,6 +86,9 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 	if stopped && c.URL == os.Getenv(envPrefix+"URL") {
 		c.URL = "" // the variable is for the other clients
 	}
+	if stopped && c.AdminURL == os.Getenv(envPrefix+"ADMIN_URL") {
+		c.AdminURL = ""
+	}
 	api := c.URL != "" || c.Profile != ""
 	if stopped && (api || c.AdminURL != "") {
 		return &usageError{"--config, --data and --store mongodb are of a server that does not run: " +
@@ -137,8 +140,7 @@ func (c *doctorCmd) running(ctx context.Context) (x examination, err error) {
 	at := cmp.Or(c.AdminURL, "http://127.0.0.1:3821")
 	body, err := askAdmin(ctx, at, http.MethodGet, "/doctor", "it is no admin address of a writ that has a doctor")
 	if err != nil {
-		f := failed("start it, or name its admin address by --admin-url; --data and --config are for a server that "+
-			"does not run", "%v", err)
+		f := failed("--data and --config are for a server that does not run", "%v", err)
 		f.Check = "the server"
 		return examination{Checks: []finding{f}}, nil
 	}

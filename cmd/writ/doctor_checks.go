@@ -265,7 +265,7 @@ func (e *examiner) replicas(ctx context.Context) finding {
 	own := readBuilt().String()
 	if e.c.Store == "embedded" {
 		if e.node == nil {
-			return notExamined("no server runs; this is " + own)
+			return notExamined("no server was asked; this is " + own)
 		}
 		return found("one, %s", own)
 	}

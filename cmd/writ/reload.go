@@ -66,6 +66,8 @@ func (n *node) reload() (said string, err error) {
 func (r *reloader) reload() (said string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	old := r.node.level.Level()
+	level := old
 	defer func() {
 		if err != nil {
 			r.total.WithLabelValues("refused").Inc()
@@ -73,7 +75,9 @@ func (r *reloader) reload() (said string, err error) {
 			return
 		}
 		r.total.WithLabelValues("ok").Inc()
+		r.node.level.Set(min(old, level)) // the log has this line even if it has no other of its level from now on
 		r.node.log.Info("the settings were read again: " + said)
+		r.node.level.Set(level)
 	}()
 	next, verb, err := r.again()
 	if err != nil {
@@ -102,7 +106,7 @@ func (r *reloader) reload() (said string, err error) {
 		use()
 	}
 	r.node.service.SetPlans(plans)
-	r.node.level.Set(next.LogLevel)
+	level = next.LogLevel
 	return r.took(settingValues(verb)), nil
 }
 
