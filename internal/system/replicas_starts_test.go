@@ -1,10 +1,21 @@
 package system
 
 import (
+	"context"
+	"crypto/rand"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"writ.example/writ/storage/mongodb/mongotest"
 )
 
 // twoForOneSlot kills a replica under load. Once the replica was given up, two replicas start at
@@ -94,4 +105,107 @@ func startWithoutPrimary(t *testing.T, c *cluster) {
 	}
 	c.proved(t, 1, 1)
 	c.stop(t)
+}
+
+// TestReplicas_DroppedIndex drops the indexes of 2,000,000 rows before replicas start, and one again while they run.
+// They must start and decide while indexes are built, and say how far it is. Only what needs an index waits.
+func TestReplicas_DroppedIndex(t *testing.T) {
+	if !soaking() {
+		t.Skip("SKIPPED but for make soak: writes 2,000,000 rows")
+	}
+	t.Run("Many", func(t *testing.T) {
+		c := newCluster(t, mongotest.For(t, 1))
+		c.start(t, 1)
+		l := newReplicaLoad(c)
+		c.stop(t)
+		client, err := mongo.Connect(options.Client().ApplyURI(c.set.URI()).SetWriteConcern(writeconcern.W1()))
+		must(t, err)
+		defer func() { must(t, client.Disconnect(context.Background())) }()
+		records := client.Database(c.database).Collection("records")
+		const rows = 2_000_000
+		must(t, records.Indexes().DropAll(t.Context()))
+		began := time.Now()
+		addRows(t, records, rows)
+		t.Logf("%d rows were added in %v", rows, time.Since(began).Round(time.Second))
+
+		began = time.Now()
+		c.replicas = []*process{c.launch(t), c.launch(t)}
+		t.Logf("two replicas serve after %v", time.Since(began).Round(time.Millisecond))
+		l.serve(c.urls())
+		l.flip = newFlip(t, c, "bot")
+		stop := l.start(t, 8)
+		l.built(t, rows)
+		must(t, records.Indexes().DropOne(t.Context(), "o_1_d_-1"))
+		waitFor(t, "a replica to notice that an index was dropped", func() bool {
+			_, text := get(t, c.replicas[0].admin+"/readyz")
+			return strings.Contains(text, "is being built")
+		})
+		l.built(t, rows)
+		l.await(t, between)
+		stop()
+		l.audit(t)
+		l.flip.report()
+		all := history(t, c.replicas[0].url, c.token)
+		c.stop(t)
+		auditAnswers(t, c.data, l.answers, all)
+	})
+}
+
+// addRows adds rows of an organization that nobody asks for.
+func addRows(t *testing.T, records *mongo.Collection, rows int) {
+	t.Helper()
+	some := make([]any, 5000)
+	for n := 0; n < rows; n += len(some) {
+		for i := range some {
+			id := make([]byte, 16)
+			_, _ = rand.Read(id) // never fails
+			some[i] = bson.D{{Key: "_id", Value: fmt.Appendf(nil, "ballast\x00\x01%x", id)}, {Key: "o", Value: "ballast"},
+				{Key: "d", Value: id}, {Key: "k", Value: int32(1)}, {Key: "a", Value: "bot"}, {Key: "p", Value: "policy"},
+				{Key: "t", Value: "deploy"}, {Key: "r", Value: "k8s/staging/web"}}
+		}
+		if _, err := records.InsertMany(t.Context(), some, options.InsertMany().SetOrdered(false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var buildProgress = regexp.MustCompile(`is being built, for \S+: \d+ of (\d+) rows`)
+
+// built waits until the indexes of so many rows are built. Meanwhile decisions must go on, the history must be refused,
+// and /readyz and the log must say how far they are.
+func (l *replicaLoad) built(t *testing.T, rows int) {
+	t.Helper()
+	p, s := l.cluster.replicas[0], newSender(t, l.cluster.token, 1)
+	began, refused, said := time.Now(), 0, ""
+	before := len(buildProgress.FindAllString(p.stderr.String(), -1))
+	for late := time.Now().Add(10 * patience); ; time.Sleep(50 * time.Millisecond) {
+		status, text := get(t, p.admin+"/readyz")
+		if status != http.StatusOK {
+			t.Fatalf("/readyz while an index is built = %d %s", status, text)
+		}
+		if !strings.Contains(text, "is being built") {
+			break
+		}
+		if buildProgress.MatchString(text) {
+			said = text
+		}
+		got, err := s.send(http.MethodGet, p.url+"/v1/authorizations", nil)
+		if must(t, err); got.status == http.StatusServiceUnavailable && got.retryAfter != "" {
+			refused++
+		}
+		l.await(t, 1)
+		if time.Now().After(late) {
+			t.Fatalf("the index is not built: %s", text)
+		}
+	}
+	logged := buildProgress.FindAllString(p.stderr.String(), -1)[before:]
+	t.Logf("it was built in %v; %d reads that need it were refused; /readyz said %q, the log %q",
+		time.Since(began).Round(time.Millisecond), refused, said, logged)
+	if refused == 0 {
+		t.Errorf("no read was refused while the indexes of %d rows were built", rows)
+	}
+	const told = 15 * time.Second // how far a build is is told every 10 s
+	if time.Since(began) > told && (said == "" || len(logged) == 0) {
+		t.Errorf("/readyz said %q and the log %q, want how far the indexes of %d rows are", said, logged, rows)
+	}
 }
