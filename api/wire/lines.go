@@ -58,10 +58,10 @@ type Lines struct {
 // OpenLines sends the head of the answer to a request whose body LeaveBody has left. handle runs after that, as it
 // does after [Upgrade].
 func OpenLines(fc *fasthttp.RequestCtx, l PeerLimits, handle func(*Lines)) {
-	conn := fc.Conn()
+	lines := &Lines{peer: peer{conn: fc.Conn(), PeerLimits: l}}
 	length, expects := framing(fc.Request.Header.RawHeaders())
-	if expects {
-		_, _ = io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n") // the next write fails, too
+	if expects { // the deadline of the answer before this one may have passed, and Send sets another
+		_ = lines.peer.Send([]byte("HTTP/1.1 100 Continue\r\n\r\n")) // the next Send fails, too
 	}
 	out := &fc.Response
 	out.SkipBody = true
@@ -70,7 +70,8 @@ func OpenLines(fc *fasthttp.RequestCtx, l PeerLimits, handle func(*Lines)) {
 	// Fasthttp compares with "close", and does not give up a connection that it wants to close.
 	out.Header.Set("Connection", "Close")
 	fc.Hijack(func(buffered net.Conn) {
-		handle(&Lines{peer: peer{conn: conn, PeerLimits: l}, body: bufio.NewReader(bodyOf(buffered, length))})
+		lines.body = bufio.NewReader(bodyOf(buffered, length))
+		handle(lines)
 	})
 }
 
@@ -141,7 +142,7 @@ func (l *Lines) next() ([]byte, error) {
 		l.buf = append(l.buf, part...)
 		line := bytes.TrimRight(l.buf, "\r\n")
 		switch {
-		case len(line) > l.Bytes:
+		case len(line) > l.Bytes, len(l.buf) > l.Bytes+len("\r\n"): // more are trimmed, and take memory
 			return nil, ErrTooLong
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // TestLines_Read reads bodies to their ends. Each end has its error, and only a whole body ends with io.EOF.
@@ -30,6 +32,7 @@ func TestLines_Read(t *testing.T) {
 		"no last chunk":    {length: chunked, sent: "2\r\na\n\r\n", lines: []string{"a"}, err: io.ErrUnexpectedEOF},
 		"a long line":      {length: 1 << 20, sent: "a\n" + strings.Repeat("x", 10_001) + "\n", lines: []string{"a"}, err: ErrTooLong},
 		"a long last line": {length: 10_001, sent: strings.Repeat("x", 10_001), err: ErrTooLong},
+		"a line of CRs":    {length: 20_001, sent: strings.Repeat("\r", 20_000) + "\n", err: ErrTooLong},
 		"no text":          {length: 5, sent: "a\n\xff\nb", lines: []string{"a"}, err: ErrNoText},
 		"empty lines":      {length: 1000, sent: "a\n" + strings.Repeat("\n", 998), lines: []string{"a"}, err: ErrSignals},
 		"a slow line": {length: 9, sent: "a\nb", stays: true, limits: PeerLimits{Message: time.Millisecond},
@@ -72,6 +75,34 @@ func TestLines_Read(t *testing.T) {
 				t.Errorf("the lines are %q, want %q", got, tc.lines)
 			}
 		})
+	}
+}
+
+// TestLines_Continue checks that a client that expects the answer 100 gets it on a connection whose last answer was
+// long ago, so that the deadline for writing has passed.
+func TestLines_Continue(t *testing.T) {
+	server, client := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(server.SetWriteDeadline(time.Unix(1, 0)))
+	must(client.SetReadDeadline(time.Now().Add(time.Minute)))
+	const head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 7\r\n\r\n"
+	var fc fasthttp.RequestCtx
+	fc.Init2(server, nil, false)
+	must(fc.Request.Header.Read(bufio.NewReader(strings.NewReader(head))))
+	go func() {
+		OpenLines(&fc, PeerLimits{Write: time.Minute}, func(*Lines) {})
+		_ = server.Close()
+	}()
+	got, err := io.ReadAll(client)
+	if want := "HTTP/1.1 100 Continue\r\n\r\n"; string(got) != want || err != nil {
+		t.Errorf("the client gets %q, %v, want %q", got, err, want)
 	}
 }
 
