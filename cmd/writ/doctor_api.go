@@ -44,8 +44,8 @@ func (c *doctorCmd) api(ctx context.Context, s streams) (all []finding, err erro
 	}
 	f := found("%s", me)
 	if me.ExpiresAt != nil && time.Until(*me.ExpiresAt) < 7*24*time.Hour {
-		f = warned("make another one in time: writ api-key create, or writ token operator where the server is", "%s ends at %s", me,
-			me.ExpiresAt.Format(time.RFC3339))
+		f = warned("make another one in time: writ api-key create, or writ token operator where the server is",
+			"%s ends at %s", me, me.ExpiresAt.Format(time.RFC3339))
 	}
 	add("credential", f)
 	add("API denial", apiDenial(ctx, o.Call))

@@ -41,7 +41,7 @@ func TestSDK_StreamOfIntents(t *testing.T) {
 			for n := w * each; n < (w+1)*each; n++ {
 				in := writ.Intent{IntentID: newIntent("bot", "deploy", "r").id, ActionType: "deploy", Resource: "k8s/staging/web",
 					IssuedAt: "2026-11-02T10:00:00Z"}
-				for err := error(context.Canceled); err != nil && ctx.Err() == nil; {
+				for err := context.Canceled; err != nil && ctx.Err() == nil; {
 					if decided[n], err = client.Require(ctx, in); err != nil {
 						time.Sleep(10 * time.Millisecond) // the server is being started
 					}

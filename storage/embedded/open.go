@@ -58,10 +58,10 @@ func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err err
 	return nil, err
 }
 
-// pebbleOptions returns options with filters on every level, for keys that do not exist. Writes stall once four memtables are full. A failing flush is noticed long
-// before that. Pebble reserves the memory of memtables in the cache, so the cache is several
-// memtables larger than the filters need. Larger memtables made commits slower, because they exceed
-// the processor's caches and take most of Pebble's cache.
+// pebbleOptions returns options with filters on every level, for keys that do not exist. Writes stall once four
+// memtables are full. A failing flush is noticed long before that. Pebble reserves the memory of memtables
+// in the cache, so the cache is several memtables larger than the filters need. Larger memtables made commits slower,
+// because they exceed the processor's caches and take most of Pebble's cache.
 //
 // Keys of rows begin with the organization. Therefore a run of level 0 overlaps the whole next level,
 // and every compaction of level 0 rewrites the overlap. Such a compaction waits for eight runs rather

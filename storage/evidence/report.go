@@ -61,8 +61,8 @@ func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 	note(given.Anchors && p.Unanchored > 0,
 		"not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
 		p.Unanchored, Count(len(p.Ends), "chain"))
-	note(p.Renewed > 0, "read in %s, because MongoDB keeps a state for minSnapshotHistoryWindowInSeconds: all that was "+
-		"signed before the first is there; the months of rows that were removed meanwhile are not proved",
+	note(p.Renewed > 0, "read in %s, because MongoDB keeps a state for minSnapshotHistoryWindowInSeconds: "+
+		"all that was signed before the first is there; the months of rows that were removed meanwhile are not proved",
 		Count(p.Renewed+1, "state"))
 	note(!given.Keys, "not proved: that the keys are the right ones: they are the directory's own; give --keys")
 	note(p.Waiting > 0,

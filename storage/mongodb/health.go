@@ -101,8 +101,9 @@ func (s *Store) checkStream() error {
 	if s.ago(&s.slot.fresh) <= lateFor {
 		return nil
 	}
-	return fmt.Errorf("the stream of changes is late by %v, so policies are read from MongoDB for each request, and "+
-		"kill switches wait: on a sharded cluster set periodicNoopIntervalSecs to 1 on each shard, which is 10 otherwise",
+	return fmt.Errorf("the stream of changes is late by %v, so policies are read from MongoDB for each request, "+
+		"and kill switches wait: on a sharded cluster set periodicNoopIntervalSecs to 1 on each shard, which is "+
+		"10 otherwise",
 		age.Round(100*time.Millisecond))
 }
 

@@ -141,8 +141,8 @@ func (x *Intents) Hash(org, intent string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// content identifies the content of a sealed segment. A head has the hash of the head before, so the last one depends on
-// all heads.
+// content identifies the content of a sealed segment. A head has the hash of the head before, so the last one depends
+// on all heads.
 func (x *Intents) content(seg segment.Segment) (uint64, error) {
 	b := slices.Clone(x.c.Secret[:])
 	//nolint:gosec // they are not negative
@@ -500,8 +500,8 @@ func (x *Intents) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close writes the tables that are not written yet, unless the store has stopped, and closes all. Add must not be called
-// afterwards.
+// Close writes the tables that are not written yet, unless the store has stopped, and closes all. Add must not be
+// called afterwards.
 func (x *Intents) Close() (err error) {
 	close(x.stopping)
 	x.background.Wait()

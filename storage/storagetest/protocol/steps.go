@@ -338,7 +338,7 @@ func (w *World) read(t *state, p int) string {
 	writes := false
 	for i := range r.batch {
 		d := &r.batch[i]
-		d.fresh = d.id != 0 && !r.refused && !(look && exists(i))
+		d.fresh = d.id != 0 && !r.refused && (!look || !exists(i))
 		writes = writes || d.fresh
 	}
 	if writes && w.refused(t, r) { // it will never be committed, and nobody else sees it
