@@ -52,7 +52,7 @@ mcp: ## Run writ mcp between real MCP clients and servers
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
-soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, the patches of internal/newcomer apply, and each benchmark run once
+soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, restic keep a backup in an object store, the patches of internal/newcomer apply, and each benchmark run once
 	@internal/tools/soak $(MAKE) soak-steps
 
 soak-steps:
@@ -61,7 +61,7 @@ soak-steps:
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./engine/condition -run '^TestDecision_Bounds_NoConditionIsSlow$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
-	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Replicas_(Members|DroppedIndex|TwoUsers)|Replicas_Zombie|Names_.*|Outages|Outage_LogIsSummed|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector|Signer_SoftHSM)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Replicas_(Members|DroppedIndex|TwoUsers)|Replicas_Zombie|Names_.*|Outages|Outage_LogIsSummed|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector|Signer_SoftHSM|Backup_ToAnObjectStore)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./decision/budget -run '^TestKept_IsWhatTheRowsSay$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./decision -run '^TestSoak_ManyOrganizations$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
