@@ -146,6 +146,16 @@ func (d Dir) ReplaceSigner(notice time.Duration) (Signing, receipt.Keys, error) 
 	}, os.Rename)
 }
 
+// newKey makes a key whose id does not begin with a hyphen. A shell command would take such an id for a flag.
+func newKey() (ed25519.PrivateKey, error) {
+	for {
+		public, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil || receipt.KeyID(public)[0] != '-' {
+			return private, err
+		}
+	}
+}
+
 // makeSigner makes a key and writes it, or what with makes of it. place moves the written file to its name: see
 // writeFile.
 func (d Dir) makeSigner(
@@ -154,7 +164,7 @@ func (d Dir) makeSigner(
 	if err := d.Create(); err != nil {
 		return Signing{}, receipt.Keys{}, err
 	}
-	_, priv, err := ed25519.GenerateKey(rand.Reader)
+	priv, err := newKey()
 	if err != nil {
 		return Signing{}, receipt.Keys{}, fmt.Errorf("generating a signing key: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ.example/writ/storage/receipt"
 )
 
 // TestReplaceSigner_Notice checks which key signs at which time, over several replacements, and that each public key
@@ -92,6 +94,19 @@ func TestParseSigning_Refuses(t *testing.T) {
 			t.Errorf("%s: %+v, want an error", name, s)
 		} else if secret := strings.Split(key, "\n")[1]; strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: the error quotes the key: %v", name, err)
+		}
+	}
+}
+
+// TestNewKey_HasAnIDThatIsNoFlag makes so many keys that some ids would begin with a hyphen: one of 64 does.
+func TestNewKey_HasAnIDThatIsNoFlag(t *testing.T) {
+	for range 1000 {
+		key, err := newKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := receipt.NewSigner(key).KeyID(); id[0] == '-' {
+			t.Fatalf("the id of a key is %s", id)
 		}
 	}
 }
