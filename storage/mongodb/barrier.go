@@ -68,8 +68,9 @@ func (l *slot) returned(beat string) {
 func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 
 // Barrier implements storage.Documents. The time of the last own row is that of its event in the stream.
-// Barrier waits for each handle that has not acknowledged this time. If an update has written nothing, its time
-// is not known. Then Barrier writes a mark.
+// Barrier waits for each handle that has not acknowledged this time. If an update has no row, its time is not
+// known. Then Barrier writes a mark, unless a later own row has come. What the update has found may also be what a
+// restore has brought back, and no row tells this. So Barrier then waits until a beat has compared the database.
 //
 // When a handle is silent, Barrier gives it up, and waits until no transaction of
 // it can be committed. A handle that was only frozen can then commit no decisions from its stale caches.
@@ -81,12 +82,19 @@ func (s *Store) Barrier(ctx context.Context) error {
 		return err
 	}
 	const waiting = "waiting for other replicas"
-	if w := &s.watchers; w.marked.Load() < w.unheard.Load() {
-		if err := s.mark(ctx); err != nil {
-			return failed(ctx, waiting, err)
-		}
+	w := &s.watchers
+	covers := w.unheard.Load()
+	var err error
+	if w.marked.Load() < covers {
+		err = s.mark(ctx)
 	}
-	at := s.watchers.own.Load()
+	if err == nil && w.compared.Load() < covers {
+		err = s.renew(ctx)
+	}
+	if err != nil {
+		return failed(ctx, waiting, err)
+	}
+	at := w.own.Load()
 	if at == nil {
 		at = &never
 	}

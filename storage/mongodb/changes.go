@@ -75,9 +75,10 @@ type watchers struct {
 	lost bool
 
 	awaited awaited
-	// unheard counts the updates of this handle after which Barrier needs a mark: an update wrote nothing, or
-	// its row was not heard. marked is how many of them a mark has covered.
-	unheard, marked atomic.Uint64
+	// unheard counts the updates of this handle after which Barrier needs a mark: an update has no row of changes,
+	// or its row was not heard. marked is how many of them come before an own row, or a mark, that was heard.
+	// compared is how many of them come before a comparison of the database with this handle's knowledge.
+	unheard, marked, compared atomic.Uint64
 	// own is the time of the last own row, or mark, that was heard.
 	own atomic.Pointer[bson.Timestamp]
 }
@@ -85,27 +86,34 @@ type watchers struct {
 // awaited are the rows of this handle that its stream has not brought yet, by id.
 type awaited struct {
 	mu   sync.Mutex
-	rows map[string]chan struct{}
+	rows map[string]awaitedRow
 }
 
-// add returns a channel that is closed once the watchers were told a row.
-func (a *awaited) add(id []byte) <-chan struct{} {
+// awaitedRow is a row that was not committed before covers updates were counted in watchers.unheard.
+type awaitedRow struct {
+	told   chan struct{}
+	covers uint64
+}
+
+// await returns a channel that is closed once the watchers were told a row. The row must not be written yet.
+func (w *watchers) await(id []byte) <-chan struct{} {
+	row := awaitedRow{make(chan struct{}), w.unheard.Load()}
+	a := &w.awaited
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.rows == nil {
-		a.rows = make(map[string]chan struct{})
+		a.rows = make(map[string]awaitedRow)
 	}
-	told := make(chan struct{})
-	a.rows[string(id)] = told
-	return told
+	a.rows[string(id)] = row
+	return row.told
 }
 
-func (a *awaited) remove(id []byte) (told chan struct{}) {
+func (a *awaited) remove(id []byte) (row awaitedRow, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	told = a.rows[string(id)]
+	row, ok = a.rows[string(id)]
 	delete(a.rows, string(id))
-	return told
+	return row, ok
 }
 
 // heardRow is a row of changes that was heard, and the time of its event. A handle that has heard no row has
@@ -129,13 +137,14 @@ func (w *watchers) hear(s *Store, at bson.Timestamp, row *changeRow) {
 		w.keep(&last)
 	}
 	s.slot.last.Store(&last)
-	told := w.awaited.remove(row.ID)
-	if told == nil {
+	own, ok := w.awaited.remove(row.ID)
+	if !ok {
 		s.slot.wake()
 		return
 	}
 	w.own.Store(&at)
-	close(told)
+	w.marked.Store(max(w.marked.Load(), own.covers))
+	close(own.told)
 	time.AfterFunc(acknowledgeOwn, s.slot.wake)
 }
 
@@ -174,7 +183,7 @@ func (w *watchers) wait(s *Store, row *changeRow, told <-chan struct{}) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.awaited.remove(row.ID) != nil {
+	if _, ok := w.awaited.remove(row.ID); ok {
 		w.Tell(storage.Change{Kind: storage.EverythingChanged})
 		w.unheard.Add(1)
 	}
@@ -184,9 +193,8 @@ func (w *watchers) wait(s *Store, row *changeRow, told <-chan struct{}) {
 // too. All handles write the same row, which is no change.
 func (s *Store) mark(ctx context.Context) error {
 	w := &s.watchers
-	covers := w.unheard.Load()
 	row := newChangeRow("", 0, nil)
-	told := w.awaited.add(row.ID)
+	told := w.await(row.ID)
 	defer w.awaited.remove(row.ID)
 	_, err := s.db.Collection(changesName).ReplaceOne(ctx, doc("_id", row.Key), row, options.Replace().SetUpsert(true))
 	if err != nil {
@@ -194,14 +202,9 @@ func (s *Store) mark(ctx context.Context) error {
 	}
 	select {
 	case <-told:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-	for {
-		marked := w.marked.Load()
-		if marked >= covers || w.marked.CompareAndSwap(marked, covers) {
-			return nil
-		}
 	}
 }
 

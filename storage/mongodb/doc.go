@@ -55,9 +55,8 @@
 //
 // The _id of a head keeps a chain from forking. Each chain has a row that names its writer and the sequence of its
 // last head. The command that writes a head also changes this row, if it names the handle and the head before.
-// Writs of an older schema than 7 do not know this row. While one has a slot, a transaction also reads its own
-// slot first. When none has, the leader makes the database refuse them. If the outcome of a commit is unknown, the
-// next transaction of the session resolves this: it aborts the earlier transaction or finds its result.
+// If the outcome of a commit is unknown, the next transaction of the session resolves this: it aborts the earlier
+// transaction or finds its result.
 //
 // Two requests would need the heads in the collection of the records, because before MongoDB 8.0 a command writes
 // to one collection. A transaction that writes no head at all is at most 1.28 times as fast
@@ -110,8 +109,9 @@
 // does not have this time any more, it tells its watchers EverythingChanged.
 //
 // A slot has the time up to which its watchers were told. [Store.Barrier] waits until all slots have the time of the
-// last own row. If an update has written nothing, it may have found a change that the own stream has not brought yet.
-// Then Barrier writes a mark, and waits for the time of the mark.
+// last own row. If an update has no row, it may have found a change that the own stream has not brought yet.
+// Then Barrier writes a mark, and waits for the time of the mark, unless a later own row has come. What such an update
+// has found may be what a restore has brought back. So a beat must have compared the database since.
 //
 // Signed changes are trimmed by their keys. A row may be committed late under a smaller key than the last signed one.
 //

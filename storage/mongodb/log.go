@@ -165,16 +165,7 @@ func (a *appending) undo() {
 
 // begin reads the end of the chain, if the end is unknown. It returns an error if the end is another than
 // this handle can have written.
-//
-// While a handle of an older writ may give this one up, begin first reads the slot. It returns errLost if this
-// handle was given up, and an error if the slot has an earlier beat than this handle wrote, because the
-// database was restored. Otherwise the row of the chain tells this, see addHead.
 func (a *appending) begin() error {
-	if !a.s.slot.closes.Load() {
-		if err := a.checkSlot(); err != nil {
-			return err
-		}
-	}
 	l := &a.s.log
 	if a.tip = l.tip; l.sure {
 		return nil
@@ -184,7 +175,7 @@ func (a *appending) begin() error {
 	if a.tip, holder, err = a.s.endOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
 	}
-	if a.tip != l.tip && a.s.schema >= writerSchema { // heads that this handle has added since, and nothing else
+	if a.tip != l.tip { // heads that this handle has added since, and nothing else
 		if a.tip.Seq <= l.tip.Seq {
 			return errSetBack
 		}
@@ -196,20 +187,6 @@ func (a *appending) begin() error {
 		a.s.quotas.unuse(l.doubt)
 	}
 	return nil
-}
-
-func (a *appending) checkSlot() error {
-	written := a.s.slot.beatAge.Load()
-	var row slotRow
-	own := options.FindOne().SetProjection(doc(slotBeat, 1))
-	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), own).Decode(&row)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return errLost
-	}
-	if age, ok := a.s.slot.ageOf(row.Beat); err == nil && (!ok || age < written) {
-		return errSetBack
-	}
-	return err
 }
 
 func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
@@ -241,10 +218,6 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 // head before. One command changes this row and inserts the head.
 func (a *appending) addHead(h *headRow) error {
 	s := a.s
-	if s.schema < writerSchema {
-		_, err := s.heads().InsertOne(a.ctx, h)
-		return err
-	}
 	writer := doc("_id", writerKey(s.slot.chain))
 	fields := doc(headSigned, h.Head, headHolder, h.Holder, headMeters, h.Meters)
 	if len(h.Decisions) > 0 {

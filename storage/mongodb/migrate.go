@@ -64,7 +64,7 @@ func (s *Store) keepOnce(ctx context.Context) error {
 	if err := s.migrate(ctx, of.N, got); err != nil {
 		return err
 	}
-	return s.removeSlots(ctx, of.Least)
+	return s.removeSlots(ctx)
 }
 
 // keepIndexes begins to build the indexes that a collection does not have.

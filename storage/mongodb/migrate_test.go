@@ -52,6 +52,9 @@ func TestUpgrade(t *testing.T) {
 		must(t, s.db.RunCommand(t.Context(), doc("collMod", shape.name, "validator", shape.validator())).Err())
 	}
 
+	if _, err := OpenSnapshot(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has schema 7, and its changes") {
+		t.Errorf("OpenSnapshot of schema 7 = %v", err)
+	}
 	is := openTest(t, o)
 	waits.Revision = 41
 	if got, err := is.Changes(t.Context(), storage.Change{}, 9); err != nil || len(got) != 1 || got[0] != waits {

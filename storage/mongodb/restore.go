@@ -27,7 +27,7 @@ var errRestored = fmt.Errorf("%w: the database was restored, or a part of it was
 	"stop all replicas, restore the whole database and start them again", storage.ErrUnavailable)
 
 // errSetBack refuses a batch. The next beat determines whether the database was restored.
-var errSetBack = fmt.Errorf("%w: the slot of this replica is older than its last beat", storage.ErrUnavailable)
+var errSetBack = fmt.Errorf("%w: the chain of this replica is not as this replica left it", storage.ErrUnavailable)
 
 func restored(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errRestored, fmt.Sprintf(format, args...))
@@ -90,7 +90,7 @@ func (s *Store) renew(ctx context.Context) error {
 	if err := s.available(); errors.Is(err, errRestored) {
 		return err
 	}
-	last, tip := l.last.Load(), s.log.stored.Load()
+	last, tip, covers := l.last.Load(), s.log.stored.Load(), s.watchers.unheard.Load()
 	session, err := s.client.StartSession()
 	if err != nil {
 		return err
@@ -113,6 +113,9 @@ func (s *Store) renew(ctx context.Context) error {
 	if errors.Is(err, errRestored) {
 		return s.abandon(err)
 	}
+	if err == nil {
+		s.watchers.compared.Store(covers)
+	}
 	return err
 }
 
@@ -132,9 +135,6 @@ func (l *slot) nextBeat(s *database) string {
 func (l *slot) confirm(row *slotRow) {
 	l.until.Store(row.Until.UnixMilli())
 	l.beat, l.tries = row.Beat, nil
-	if age, ok := l.ageOf(row.Beat); ok {
-		l.beatAge.Store(age)
-	}
 }
 
 // whoseSlot returns why the slot has no beat that this handle has written. Only the primary of a majority
@@ -217,7 +217,6 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		return restored("revision %d of organization %q has another row than this replica has heard", last.key.Revision,
 			last.key.Org)
 	}
-	s.slot.least.Store(all.Schema.Least)
 	switch {
 	case tip == nil || tip.Seq == 0:
 		return nil

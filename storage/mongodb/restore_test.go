@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -189,6 +190,35 @@ func TestAppend_AfterARestore(t *testing.T) {
 	}
 	if n, err := s.heads().CountDocuments(t.Context(), headsFrom(s.slot.chain, 0)); n != 0 || err != nil {
 		t.Errorf("%d heads, %v, want none", n, err)
+	}
+}
+
+// TestBarrier_AfterNothingWasWritten restores what a handle has heard of. Then an update of this handle finds that
+// nothing is to be written. The counter has the revision again, so no revision tells the restore. Barrier must.
+func TestBarrier_AfterNothingWasWritten(t *testing.T) {
+	s := openTest(t, newDatabase(t, sharedSet(t)))
+	updateRule(t, s)
+	s.silence(t)
+	var row slotRow
+	must(t, s.slots().FindOne(t.Context(), s.slot.mine()).Decode(&row))
+	must(t, s.renew(t.Context()))
+	s.background, s.stop = context.WithCancel(context.WithoutCancel(t.Context()))
+	s.done.Go(func() { s.listen(s.background) })
+	for collection, undo := range map[string][2]bson.D{
+		countersName: {doc("_id", orderOf("org")), set(counterN, int64(0))},
+		replicasName: {s.slot.mine(), set(slotBeat, row.Beat)},
+	} {
+		_, err := s.db.Collection(collection).UpdateOne(t.Context(), undo[0], undo[1])
+		must(t, err)
+	}
+	for _, collection := range []string{changesName, documentsName} {
+		_, err := s.db.Collection(collection).DeleteMany(t.Context(), doc())
+		must(t, err)
+	}
+	_, err := s.Update(t.Context(), "org", func(storage.Tx) error { return nil })
+	must(t, err)
+	if err := s.Barrier(t.Context()); !errors.Is(err, errRestored) {
+		t.Errorf("Barrier = %v, want %v", err, errRestored)
 	}
 }
 

@@ -65,13 +65,7 @@ type slot struct {
 	// have been written.
 	beat  string
 	tries []string
-	// beatAge is the age that beat names.
-	beatAge atomic.Int64
-	epoch   []byte // the epoch of the database, set once
-	// least is the least schema of the database at the last beat. closes says that each handle closes the chain
-	// of a handle that it gives up, because none is of an older schema or can become one of the database's.
-	least  atomic.Int64
-	closes atomic.Bool
+	epoch []byte // the epoch of the database, set once
 	// foreign is the reason why the database is no more the one that this handle knew.
 	foreign atomic.Pointer[error]
 }
@@ -142,9 +136,6 @@ func (s *Store) addSlot(ctx context.Context) error {
 	return notNew(err)
 }
 
-// writerSchema is the first schema in which a chain has a row that names its writer.
-const writerSchema = 7
-
 // writerSeq is the sequence in the _id of the row that names the writer of a chain. Heads begin at 1.
 const writerSeq = -1
 
@@ -173,12 +164,6 @@ func (l *slot) takeChain(ctx context.Context, s *Store) error {
 	if err := s.renew(ctx); err != nil {
 		return err
 	}
-	if s.schema < writerSchema {
-		return nil
-	}
-	if err := s.checkWriters(ctx); err != nil {
-		return err
-	}
 	if row.Holder == "" {
 		_, err = s.heads().InsertOne(ctx, append(key, doc(headSigned, []byte{}, headHolder, l.holder, headMeters,
 			bson.A{}, headLast, number(tip.Seq))...))
@@ -204,13 +189,8 @@ func (l *slot) takeChain(ctx context.Context, s *Store) error {
 const freeFor = 24 * time.Hour
 
 // removeSlots removes the slots that had no holder for freeFor. Their chains stay, and [database.chains] finds
-// them by the counters of their counted heads, which also a chain without heads gets. A writ of a schema before
-// writerSchema does not find them. So no slot is removed before the database refuses such a writ. least is its
-// least schema.
-func (s *Store) removeSlots(ctx context.Context, least int64) error {
-	if least < writerSchema {
-		return nil
-	}
+// them by the counters of their counted heads, which also a chain without heads gets.
+func (s *Store) removeSlots(ctx context.Context) error {
 	free := doc(slotHolder, "", slotDead, "", slotUntil, doc("$lt", time.Now().Add(-freeFor)))
 	rows, err := find[slotRow](ctx, s.slots(), free)
 	if err != nil {
@@ -260,33 +240,6 @@ func (l *slot) lead(others []slotRow, began int64) {
 	l.led.Store(began)
 }
 
-// checkWriters sets closes, and makes the database refuse older writs once it has none of their handles. A
-// handle of an older writ that takes a slot at the same moment ends at its first beat. It gives up no other
-// handle before.
-func (s *Store) checkWriters(ctx context.Context) error {
-	if s.slot.closes.Load() || s.schema < writerSchema {
-		return nil
-	}
-	older := doc("_id", doc("$ne", s.slot.id), slotHolder, doc("$ne", ""),
-		slotSchema, doc("$not", doc("$gte", int64(writerSchema))))
-	err := s.slots().FindOne(ctx, older).Err()
-	if !errors.Is(err, mongo.ErrNoDocuments) {
-		return err
-	}
-	if s.slot.least.Load() >= writerSchema {
-		s.slot.closes.Store(true)
-		return nil
-	}
-	if !s.Leads() {
-		return nil
-	}
-	_, err = s.db.Collection(countersName).UpdateOne(ctx,
-		doc("_id", schemaCounter, counterN, doc("$gte", int64(writerSchema)), counterLeast,
-			doc("$lt", int64(writerSchema))),
-		set(counterLeast, int64(writerSchema)))
-	return err
-}
-
 // beatOnce renews the slot, looks at the other handles and gives back owed places.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -298,7 +251,6 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	}
 	s.slot.beaten.Store(began)
 	s.health.report(passing, s.checkStream())
-	err := s.checkWriters(ctx)
 	silent, unread := s.look(ctx)
 	if unread == nil {
 		select {
@@ -306,7 +258,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		default: // settle is at work
 		}
 	}
-	return errors.Join(err, unread, s.repay(ctx))
+	return errors.Join(unread, s.repay(ctx))
 }
 
 // untilBeat waits for the next multiple of beatEvery on the clock. It returns false if ctx ends. Handles whose

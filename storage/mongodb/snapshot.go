@@ -51,10 +51,16 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.readAt(ctx, r.at, func(ctx context.Context) error {
-		if _, err := r.checkSchema(ctx); err != nil {
+		of, err := r.checkSchema(ctx)
+		if err != nil {
 			return err
 		}
-		err := r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
+		if of != nil && of.N < orderSchema {
+			return fmt.Errorf("the database %s has schema %d, and its changes are read from schema %d on: read it "+
+				"with the writ that wrote it, or start a replica of this one, which migrates it", r.db.Name(), of.N,
+				int64(orderSchema))
+		}
+		err = r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database",
 				r.db.Name())

@@ -85,8 +85,10 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	if err := s.available(); err != nil { // the database was restored
 		return 0, err
 	}
-	if !u.wrote {
+	if u.told == nil {
 		s.watchers.unheard.Add(1)
+	}
+	if !u.wrote {
 		return 0, nil
 	}
 	return u.edits.Revision, nil
@@ -121,7 +123,7 @@ func (s *Store) update(ctx context.Context, org string, f func(storage.Tx) error
 		if err != nil {
 			return refuse(err)
 		}
-		return u.end(&s.watchers.awaited)
+		return u.end(&s.watchers)
 	}
 	err = s.do(ctx, org, "updating documents", func(ctx context.Context) error {
 		return transact(ctx, session, try)
@@ -165,12 +167,12 @@ func (u *update) begin(first int64) error {
 	return err
 }
 
-func (u *update) end(all *awaited) error {
+func (u *update) end(w *watchers) error {
 	if err := u.send(); err != nil || len(u.edits.Changes) == 0 {
 		return err
 	}
 	u.row = newChangeRow(u.edits.Org, u.edits.Revision, u.edits.Changes)
-	u.told = all.add(u.row.ID)
+	u.told = w.await(u.row.ID)
 	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, u.row)
 	return err
 }
