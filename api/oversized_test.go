@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ.example/writ/api/wire"
 )
 
 func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
@@ -72,6 +74,34 @@ func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
 	must(t, err)
 	if r := readReply(t, c); r.status != http.StatusBadRequest {
 		t.Errorf("answer to the body = %d %s, want 400", r.status, r.body)
+	}
+}
+
+// TestContinue_AfterIdleTime checks that a connection that was idle for longer than an answer may take still gets the
+// answers that fasthttp writes itself: the one that asks for a body, and the one that refuses a request.
+func TestContinue_AfterIdleTime(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *setup) { c.Limits.Write = time.Second })
+	for sent, want := range map[string]string{
+		"POST /v1/rules HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n": "HTTP/1.1 100 ",
+		"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n":                 "HTTP/1.1 413 ",
+	} {
+		c, err := net.Dial("tcp", h.addr)
+		must(t, err)
+		defer c.Close()
+		must(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+		must(t, err)
+		if r := readReply(t, c); r.status != http.StatusOK {
+			t.Fatalf("the first answer is %d %s", r.status, r.body)
+		}
+		time.Sleep(time.Second + 2*wire.Slack) // the deadline of that answer passes
+		_, err = io.WriteString(c, sent)
+		must(t, err)
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+			t.Errorf("the answer to %q is %q, %v, want %q", sent, got, err, want)
+		}
 	}
 }
 

@@ -157,6 +157,11 @@ func (s *Server) newApp() *fiber.App {
 	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
+	server.ConnState = func(conn net.Conn, state fasthttp.ConnState) {
+		if c, ok := conn.(*wire.Conn); ok && state == fasthttp.StateActive {
+			c.DropPassed()
+		}
+	}
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		most := l.Body
 		uri := string(h.RequestURI())

@@ -127,6 +127,14 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return err
 }
 
+// DropPassed removes a deadline for writing that has passed. Fasthttp sets none before it answers 100 or refuses a
+// request that it cannot read, so the one of the answer before would hold. Nothing may be written meanwhile.
+func (c *Conn) DropPassed() {
+	if at := c.writes.Load(); at != 0 && at < time.Now().UnixNano() {
+		_ = c.SetWriteDeadline(time.Time{}) // if it fails, so does the write
+	}
+}
+
 // SetDeadline implements net.Conn.
 func (c *Conn) SetDeadline(t time.Time) error {
 	_ = c.SetReadDeadline(t) // it never fails
