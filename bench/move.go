@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
 	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/proc"
 )
 
 // Move measures `writ export` and `writ import`. It measures rows a second, processor time for
@@ -85,12 +85,12 @@ func (m *Move) step(ctx context.Context, rows int, what string, args []string) e
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	took, spent := time.Since(began), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	peak, ok := proc.Peak(cmd.ProcessState)
 	if !ok {
 		return errors.New("the system tells no peak of memory")
 	}
 	m.Say("%9d rows  %-18s %7.1f s  %7.0f rows/s  %4d µs CPU/row  peak %4d MiB", rows, what, took.Seconds(),
-		float64(rows)/took.Seconds(), spent.Microseconds()/int64(rows), usage.Maxrss>>10)
+		float64(rows)/took.Seconds(), spent.Microseconds()/int64(rows), peak>>20)
 	return nil
 }
 

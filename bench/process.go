@@ -45,7 +45,7 @@ func startProcess(
 	p.cmd.Env = append(p.cmd.Env, environ...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	// An interrupt of the terminal must reach only this process, which then stops the others.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	proc.Lead(p.cmd)
 	if err := proc.Start(p.cmd, processors); err != nil {
 		return nil, err
 	}
@@ -92,15 +92,14 @@ func answers(ctx context.Context, addr string) bool {
 func (p *process) stop() error { return p.stopWithin(stopPatience) }
 
 func (p *process) stopWithin(patience time.Duration) error {
-	group := -p.cmd.Process.Pid
-	if err := syscall.Kill(group, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) {
+	if err := proc.Signal(p.cmd, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
 	select {
 	case <-p.ended: // this process, and every other that could still write to the log
 		return nil
 	case <-time.After(patience):
-		err := syscall.Kill(group, syscall.SIGKILL)
+		err := proc.Signal(p.cmd, syscall.SIGKILL)
 		<-p.ended
 		return errors.Join(fmt.Errorf("%s did not end within %v of SIGTERM", p.cmd.Path, patience), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,4 +88,21 @@ func set(processors []int) (s unix.CPUSet) {
 		s.Set(p)
 	}
 	return s
+}
+
+// Lead makes a command start in a process group of its own.
+func Lead(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// Signal sends a signal to the process group of a command that Lead prepared and that was started.
+func Signal(cmd *exec.Cmd, signal syscall.Signal) error {
+	return syscall.Kill(-cmd.Process.Pid, signal)
+}
+
+// Peak returns how much memory an ended process had at most.
+func Peak(state *os.ProcessState) (bytes int64, ok bool) {
+	usage, ok := state.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0, false
+	}
+	return usage.Maxrss << 10, true
 }

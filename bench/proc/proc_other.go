@@ -4,7 +4,9 @@ package proc
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -24,3 +26,12 @@ func Pin([]int) error { return errors.New("pinning works on Linux alone") }
 
 // Allowed returns none, because only Linux can choose processors.
 func Allowed() []int { return nil }
+
+// Lead does nothing.
+func Lead(*exec.Cmd) {}
+
+// Signal kills the process of a command that was started, whatever the signal.
+func Signal(cmd *exec.Cmd, _ syscall.Signal) error { return cmd.Process.Kill() }
+
+// Peak returns false, because only Linux has the figure in a known unit.
+func Peak(*os.ProcessState) (bytes int64, ok bool) { return 0, false }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -99,12 +98,6 @@ and answers in the harness's words. The exit code is 0 for an allow and 2, with 
 on standard error, for everything else: a deny, a held call, any failure.
 
 A held call is kept in --state. The same call again redeems its approval, once.`
-}
-
-// deadly are the signals that end a process. A hook that they end would let the call run.
-var deadly = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE,
-	syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
 // asksHook reports whether a command line is a hook's and a harness seems to wait for its answer, which a
