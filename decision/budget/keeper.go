@@ -97,10 +97,10 @@ func (s *kept) covers(part int64) bool { return s != nil && s.from.Load() <= par
 
 func (s *kept) boundsKey() []byte { return append([]byte{'d'}, s.id[:]...) }
 
-// setBounds sets the bounds of the series in a derivation.
-func (s *kept) setBounds(set map[string][]byte) {
+// setBounds sets the bounds of the series in a derivation. last is the last block.
+func (s *kept) setBounds(set map[string][]byte, last int64) {
 	v := binary.BigEndian.AppendUint64(nil, uint64(s.from.Load())) //nolint:gosec // the bits stay
-	v = binary.BigEndian.AppendUint64(v, uint64(s.last.Load()))    //nolint:gosec // it is not negative
+	v = binary.BigEndian.AppendUint64(v, uint64(last))             //nolint:gosec // it is not negative
 	set[string(s.boundsKey())] = v
 }
 
@@ -197,6 +197,7 @@ func (d deltas) add(s *kept, row *storage.Record, n int64) {
 // write adds deltas to the values of the journal. It also sets values. If drop is set, it drops what has become old.
 func (k *keeper) write(ctx context.Context, d deltas, set map[string][]byte, drop bool) error {
 	change := storage.Derivation{Set: set}
+	ends := make(map[*kept]int64) // the last block of each series
 	for s, windows := range d {
 		last := int64(0)
 		for of, w := range windows {
@@ -212,19 +213,23 @@ func (k *keeper) write(ctx context.Context, d deltas, set map[string][]byte, dro
 				w.parts, last = w.parts[n:], max(last, block)
 			}
 		}
-		if last > s.last.Load() {
-			s.last.Store(last)
-			s.setBounds(set)
-		}
+		ends[s] = max(last, s.last.Load())
+		s.setBounds(set, ends[s])
 		if drop {
-			s.drop(last-3, &change) // a clock that is a window behind still finds all
+			s.drop(last-3, ends[s], &change) // a clock that is a window behind still finds all
 		}
 	}
-	return k.journal.Derive(ctx, change)
+	if err := k.journal.Derive(ctx, change); err != nil {
+		return err // the next write must set the last block again
+	}
+	for s, last := range ends {
+		s.last.Store(last)
+	}
+	return nil
 }
 
-// drop drops the blocks before one, if the last writes did not need them.
-func (s *kept) drop(old int64, change *storage.Derivation) {
+// drop drops the blocks before one, if the last writes did not need them. last is the last block.
+func (s *kept) drop(old, last int64, change *storage.Derivation) {
 	if s.writes == 0 || old < s.old {
 		s.old = old
 	}
@@ -234,7 +239,7 @@ func (s *kept) drop(old int64, change *storage.Derivation) {
 	s.writes = 0
 	if from := s.old * blockParts; from > s.from.Load() {
 		s.from.Store(from)
-		s.setBounds(change.Set)
+		s.setBounds(change.Set, last)
 		change.Drop = append(change.Drop, [2]string{string(s.blockKey(0)), string(s.blockKey(s.old))})
 	}
 }
@@ -427,7 +432,7 @@ func (k *keeper) fill(ctx context.Context, org string, s *kept, upTo uint64, f *
 		return err
 	}
 	set := make(map[string][]byte)
-	s.setBounds(set)
+	s.setBounds(set, s.last.Load())
 	return k.write(ctx, d, set, false)
 }
 

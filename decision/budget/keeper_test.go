@@ -506,3 +506,39 @@ func TestKept_ANewRuleIsUnknownUntilItIsFilled(t *testing.T) {
 	p.restart(true)
 	p.counted(counters, "a", 302)
 }
+
+// fullJournal refuses to keep values while it is full.
+type fullJournal struct {
+	storage.Journal
+	full bool
+}
+
+func (j *fullJournal) Derive(ctx context.Context, d storage.Derivation) error {
+	if j.full {
+		return storage.ErrUnavailable
+	}
+	return j.Journal.Derive(ctx, d)
+}
+
+// TestKept_AfterAFailedWrite checks that nothing is forgotten after a restart if the first write after a series was
+// filled has failed, such as by the end of the process, and was done again.
+func TestKept_AfterAFailedWrite(t *testing.T) {
+	p, counters := keptOf(t, paysInAMinute)
+	journal := &fullJournal{Journal: p.store}
+	p.k = New(Config{History: p.store, Journal: journal, Scrub: p.scrub})
+	p.allow(counters, "a")
+	journal.full = true
+	if err := p.k.keeper.follow(t.Context()); err == nil {
+		t.Fatal("follow = nil, want the error of the write")
+	}
+	journal.full = false
+	must.Do(t, p.k.keeper.follow(t.Context()))
+	must.Do(t, p.store.Close())
+	p.open()
+	in := p.intent()
+	in.AgentID, in.ActionType, in.SessionID = "a", "pay", "s"
+	counts := must.Get(p.k.Simulate(t.Context(), "org", counters, &engine.Input{Intent: in}, p.at))(t)
+	if len(counts) != 1 || counts[0].N != 2 {
+		t.Errorf("counts after a restart = %+v, want 2 with the intent itself", counts)
+	}
+}
