@@ -44,6 +44,9 @@ func TestDecision_Resources_UnknownFieldsAre400Everywhere(t *testing.T) {
 		if rt.path == "/v1/hooks/claude" || rt.is(standard) {
 			continue // Claude Code may add members to calls, and AuthZEN demands that unknown ones are ignored
 		}
+		if rt.path == "/v1/policy/evaluate/stream" {
+			continue // each line has an answer of its own
+		}
 		path, body := h.sample(rt)
 		in, _ := body.(obj)
 		if in == nil {
