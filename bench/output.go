@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"writ.example/writ/authoring/report"
 )
 
 // jsonSummary is the summary for other programs. Times are in ms, or µs of processor.
@@ -66,58 +64,22 @@ func (s *Summary) WriteJSON(w io.Writer, h Header, judged []Judgment) error {
 			Mismatched: r.Mismatched, Mismatch: r.Mismatch,
 		})
 	}
-	if err := json.MarshalWrite(w, out, jsontext.WithIndent("  "), json.Deterministic(true)); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-// junitSuite is the report as JUnit XML. A case is a threshold under a load.
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Failure *junitMessage `xml:"failure"`
-	Error   *junitMessage `xml:"error"`
-}
-
-type junitMessage struct {
-	Message string `xml:"message,attr"`
+	return report.WriteJSON(w, out)
 }
 
 // WriteJUnit writes the judgments of thresholds as JUnit XML. If every round was disturbed, each case is an error,
 // because nothing can be said.
 func (s *Summary) WriteJUnit(w io.Writer, judged []Judgment) error {
-	out := junitSuite{Name: "writ bench", Tests: len(judged)}
+	out := &report.Suite{Name: "writ bench"}
 	for _, j := range judged {
-		c := junitCase{Class: "writ bench", Name: fmt.Sprintf("%s, load %s", j.Threshold, j.Load)}
+		c := report.Case{Class: "writ bench", Name: fmt.Sprintf("%s, load %s", j.Threshold, j.Load)}
 		switch {
 		case s.OnlyDropped:
-			c.Error = &junitMessage{"others used the machine in every round"}
-			out.Errors++
+			c.Error = &report.Message{Message: "others used the machine in every round"}
 		case j.Exceeded:
-			c.Failure = &junitMessage{j.Says}
-			out.Failures++
+			c.Failure = &report.Message{Message: j.Says}
 		}
 		out.Cases = append(out.Cases, c)
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(out); err != nil {
-		return fmt.Errorf("writing XML: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return report.WriteJUnit(w, out)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ.example/writ/authoring/report"
 )
 
 // TestOutput checks what other programs read: a threshold under each load that it judges, with its value.
@@ -56,8 +58,9 @@ func TestOutput(t *testing.T) {
 		s.OnlyDropped = c.disturbed
 		text.Reset()
 		must(t, s.WriteJUnit(&text, judged))
-		var suite junitSuite
-		must(t, xml.Unmarshal([]byte(text.String()), &suite))
+		var suites report.Suites
+		must(t, xml.Unmarshal([]byte(text.String()), &suites))
+		suite := suites.Suites[0]
 		if suite.Tests != 5 || suite.Failures != c.failures || suite.Errors != c.errors || len(suite.Cases) != 5 ||
 			suite.Cases[0].Name != "p99>10ms, load closed" || (suite.Cases[0].Failure != nil) == c.disturbed {
 			t.Errorf("JUnit = %s", text.String())

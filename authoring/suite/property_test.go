@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"writ.example/writ/authoring/report"
 	"writ.example/writ/engine"
 	"writ.example/writ/internal/must"
 )
@@ -82,12 +83,12 @@ func generated(n int) string {
 
 // TestReport_JUnitIsXML writes a report with texts that XML must escape, and reads it back.
 func TestReport_JUnitIsXML(t *testing.T) {
-	report := runText(t, head+`tests: [{name: "<&\" ]]> é\u0001", intent: read, set: {metadata.env: "<"}, want: deny}, {name: b, intent: read, want: allow}]`, Options{})
+	ran := runText(t, head+`tests: [{name: "<&\" ]]> é\u0001", intent: read, set: {metadata.env: "<"}, want: deny}, {name: b, intent: read, want: allow}]`, Options{})
 	var b bytes.Buffer
-	if err := report.WriteJUnit(&b); err != nil {
+	if err := ran.WriteJUnit(&b); err != nil {
 		t.Fatal(err)
 	}
-	var got junitSuites
+	var got report.Suites
 	dec := xml.NewDecoder(&b)
 	dec.Strict = true
 	if err := dec.Decode(&got); err != nil {

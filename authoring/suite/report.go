@@ -1,13 +1,10 @@
 package suite
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"writ.example/writ/authoring/report"
 	"writ.example/writ/engine"
 )
 
@@ -131,90 +128,34 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	if c := r.Coverage; c != nil {
 		out.Coverage = &jsonCoverage{c.Checks.Fraction(), c.Rules.Fraction(), c.Conditions.Fraction()}
 	}
-	if err := json.MarshalWrite(w, out, jsontext.WithIndent("  ")); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-// junitSuites is the report as JUnit XML.
-type junitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Skipped  int          `xml:"skipped,attr,omitempty"`
-	Suites   []junitSuite `xml:"testsuite"`
-}
-
-type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	File     string      `xml:"file,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr,omitempty"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	File    string        `xml:"file,attr"`
-	Line    int           `xml:"line,attr"`
-	Failure *junitFailure `xml:"failure"`
-	Skipped *junitSkipped `xml:"skipped"`
-}
-
-// junitSkipped marks a case that passes in the engine, but that Rego could not decide.
-type junitSkipped struct {
-	Message string `xml:"message,attr"`
-}
-
-type junitFailure struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
+	return report.WriteJSON(w, out)
 }
 
 // WriteJUnit writes the report as JUnit XML.
 func (r *Report) WriteJUnit(w io.Writer) error {
-	out := junitSuites{}
+	var suites []*report.Suite
 	for _, s := range r.suites() {
-		suite := junitSuite{Name: s.name, File: s.path, Tests: s.cases, Failures: s.failed}
+		suite := &report.Suite{Name: s.name, File: s.path}
 		for _, res := range s.results {
-			c := res.junit()
-			if c.Skipped != nil {
-				suite.Skipped++
-			}
-			suite.Cases = append(suite.Cases, c)
+			suite.Cases = append(suite.Cases, res.junit())
 		}
-		out.Skipped += suite.Skipped
-		out.Tests += s.cases
-		out.Failures += s.failed
-		out.Suites = append(out.Suites, suite)
+		suites = append(suites, suite)
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(out); err != nil {
-		return fmt.Errorf("writing XML: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return report.WriteJUnit(w, suites...)
 }
 
-func (r *Result) junit() junitCase {
+// junit returns the case. It is skipped if it passes in the engine, but Rego could not decide it.
+func (r *Result) junit() report.Case {
 	file, at := r.Place()
-	c := junitCase{Class: r.Suite.Name, Name: r.Test, File: file, Line: at.Line}
+	c := report.Case{Class: r.Suite.Name, Name: r.Test, File: file, Line: at.Line}
 	if r.Name != "" {
 		c.Name += " (" + r.Name + ")"
 	}
 	switch {
 	case r.Holds() && r.NotCompared != "":
-		c.Skipped = &junitSkipped{Message: "not compared with Rego: " + r.NotCompared}
+		c.Skipped = &report.Message{Message: "not compared with Rego: " + r.NotCompared}
 	case !r.Holds():
-		c.Failure = &junitFailure{Message: r.String()}
+		c.Failure = &report.Message{Message: r.String()}
 		for _, line := range r.Explained {
 			c.Failure.Text += line + "\n"
 		}

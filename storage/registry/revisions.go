@@ -322,37 +322,7 @@ const revisionSlack = 4 * storage.MaxSkew
 // SweepRevisions removes org's revisions under which no row can have been decided that was decided at or
 // after a time. It returns the number of removed revisions.
 func (r *Registry) SweepRevisions(ctx context.Context, org string, before time.Time) (removed int, err error) {
-	end := storage.Time(before.Add(-revisionSlack))
-	for {
-		n := 0
-		err := r.update(ctx, org, func(tx storage.Tx) error {
-			var gone []string
-			q := storage.Query{Kind: storage.RevisionKind, Org: org, Index: storage.ByExpiry, Bare: true}
-			err := tx.Scan(q, func(position []byte, d storage.Document) (bool, error) {
-				if bytes.Compare(position, end) >= 0 {
-					return false, nil
-				}
-				gone = append(gone, d.ID)
-				return len(gone) < sweptAtOnce, nil
-			})
-			if n = len(gone); err != nil || n == 0 {
-				return errors.Join(err, errSwept)
-			}
-			for _, id := range gone {
-				if err := tx.Delete(storage.RevisionKind, org, id); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if n == 0 && errors.Is(err, errSwept) {
-			return removed, nil
-		}
-		if err != nil {
-			return removed, err
-		}
-		removed += n
-	}
+	return r.sweep(ctx, org, storage.RevisionKind, before.Add(-revisionSlack), func(storage.Tx, int) error { return nil })
 }
 
 // EachRevised calls f for each organization that keeps revisions, in the order of the backend. It stops

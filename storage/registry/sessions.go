@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,46 +65,55 @@ func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Tim
 	return s, nil
 }
 
-// sweptAtOnce bounds the sessions that one write removes.
-const sweptAtOnce = 1000
-
-// errSwept ends a sweep after a write that found no session to remove.
-var errSwept = errors.New("nothing is left to sweep")
-
 // SweepSessions removes org's sessions that expired more than sessionGrace before a time. It
 // returns the number of removed sessions.
 func (r *Registry) SweepSessions(ctx context.Context, org string, at time.Time) (removed int, err error) {
-	end := storage.Time(at.Add(-sessionGrace))
+	return r.sweep(ctx, org, storage.SessionKind, at.Add(-sessionGrace), func(tx storage.Tx, n int) error {
+		return recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, int64(-n), "sessions", 0) })
+	})
+}
+
+// sweptAtOnce bounds the documents that one write of a sweep removes.
+const sweptAtOnce = 1000
+
+// sweep removes org's documents of a kind that expired before a time, and returns their number. Each write
+// that removes n of them also does what count does.
+func (r *Registry) sweep(
+	ctx context.Context, org string, kind storage.Kind, before time.Time, count func(tx storage.Tx, n int) error,
+) (removed int, err error) {
+	end := storage.Time(before)
+	q := storage.Query{Kind: kind, Org: org, Index: storage.ByExpiry, Bare: true}
+	nothing := errors.New("nothing is left to remove")
 	for {
-		n := 0
+		var gone []string
 		err := r.update(ctx, org, func(tx storage.Tx) error {
-			var gone []string
-			q := storage.Query{Kind: storage.SessionKind, Org: org, Index: storage.ByExpiry, Bare: true}
+			gone = gone[:0] // the store may run a write again
 			err := tx.Scan(q, func(position []byte, d storage.Document) (bool, error) {
-				if string(position) >= string(end) {
+				if bytes.Compare(position, end) >= 0 {
 					return false, nil
 				}
 				gone = append(gone, d.ID)
 				return len(gone) < sweptAtOnce, nil
 			})
-			if n = len(gone); err != nil || n == 0 {
-				return errors.Join(err, errSwept)
+			if err != nil {
+				return err
+			}
+			if len(gone) == 0 {
+				return nothing
 			}
 			for _, id := range gone {
-				if err := tx.Delete(storage.SessionKind, org, id); err != nil {
+				if err := tx.Delete(kind, org, id); err != nil {
 					return err
 				}
 			}
-			return recount(tx, org, func(c *storage.Counts) error {
-				return raise(&c.Sessions, int64(-n), "sessions", 0)
-			})
+			return count(tx, len(gone))
 		})
-		if n == 0 && errors.Is(err, errSwept) {
+		switch {
+		case errors.Is(err, nothing):
 			return removed, nil
-		}
-		if err != nil {
+		case err != nil:
 			return removed, err
 		}
-		removed += n
+		removed += len(gone)
 	}
 }
