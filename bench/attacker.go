@@ -43,6 +43,10 @@ type attack struct {
 	// ids is how many ids replace the id of the policy, in turn. If ids is 0, the policy keeps
 	// its own id.
 	ids int
+	// batch is how many intents an evaluation has; 0: one, without a batch. manner is how the attack misuses streams of
+	// intents, with window intents on their way. Both are for attacks without a path.
+	batch, window int
+	manner        load.Manner
 
 	org string
 	in  *engine.Intent
@@ -171,10 +175,11 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 // target returns the target to which a sends its requests.
 func (a *attack) target(base *url.URL, callers []load.Caller) (*load.Target, error) {
 	a.in.IntentID, a.in.PolicyID = load.IntentID, load.PolicyID
-	t, err := Work{Mix: []Intent{{Weight: 1, Intent: a.in}}}.ask(base, callers)
+	t, err := Work{Mix: []Intent{{Weight: 1, Intent: a.in}}, Batch: a.batch, Stream: a.window}.ask(base, callers)
 	if err != nil {
 		return nil, err
 	}
+	t.Manner = a.manner
 	t.Decides = false // no body of an answer is kept
 	if a.path == "" {
 		return t, nil

@@ -17,6 +17,11 @@ import (
 func attacks() []*attack {
 	return []*attack{
 		{name: "flood"},
+		{name: "batches", batch: 100},
+		{name: "stream-fill", manner: load.Fill, window: 1024},
+		{name: "stream-stall", manner: load.Stall, window: 1},
+		{name: "stream-dribble", manner: load.Dribble, window: 64},
+		{name: "stream-deaf", manner: load.Deaf, window: 1024},
 		{name: "wide", intent: wide(3800)},
 		{name: "rego-loop",
 			rules: repeat(20,

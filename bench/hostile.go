@@ -74,7 +74,7 @@ func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
 		}
 		ok, err := h.holds(ctx, a.name, a.name)
 		if errors.Is(err, errRefused) {
-			h.Say("%-13s %v", a.name, err)
+			h.Say("%-14s %v", a.name, err)
 			continue
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bo
 	a, b := median(alone), median(beside)
 	bound := max(heldRatio*a, seconds(heldP99))
 	held := sound && b <= bound
-	h.Say("%-13s median p99 alone=%.1fms beside=%.1fms bound=%.1fms held=%t", name, 1e3*a, 1e3*b, 1e3*bound, held)
+	h.Say("%-14s median p99 alone=%.1fms beside=%.1fms bound=%.1fms held=%t", name, 1e3*a, 1e3*b, 1e3*bound, held)
 	return held, nil
 }
 
@@ -122,7 +122,7 @@ func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string
 		if r, err = h.round(ctx, attacks); err != nil {
 			return nil, err
 		}
-		h.Say("%-13s %s", name, r)
+		h.Say("%-14s %s", name, r)
 		stolen := proc.ReadProcessors().StolenSince(before)
 		if stolen <= stolenAtMost {
 			break

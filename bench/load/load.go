@@ -58,6 +58,8 @@ type Target struct {
 	Decides, Counts bool
 	// Window makes each connection a stream of intents with so many on their way. A request is one intent then.
 	Window int
+	// Manner is how each connection misuses its streams. It is for a hostile load of a target with a Window.
+	Manner Manner
 	// Approves has the approver of the caller approve each intent, which must be held. A request is then the intent,
 	// the approval, and the intent again, which must be allowed.
 	Approves bool
@@ -121,6 +123,9 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 }
 
 func dialLane(ctx context.Context, t *Target, sent *atomic.Int64) (lane, error) {
+	if t.Manner != "" {
+		return &abuser{target: t, sent: sent}, nil
+	}
 	if t.Window > 0 {
 		return dialStream(ctx, t, sent)
 	}

@@ -113,7 +113,9 @@ func (c *stream) begin() error {
 		c.free = append(c.free, i)
 	}
 	c.net.idle = c.release
-	go c.listen()
+	if c.target.Manner != Deaf {
+		go c.listen()
+	}
 	return nil
 }
 
@@ -174,6 +176,9 @@ func (c *stream) feed(s *schedule, r *Result) error {
 		}
 		if err := c.send(i, slot{schedule: s, result: r, due: due, sent: time.Now()}); err != nil {
 			return err
+		}
+		if c.target.Manner == Deaf {
+			c.give(i) // its answer is never read
 		}
 	}
 	return nil
@@ -279,7 +284,8 @@ func (c *stream) answered(text []byte) error {
 		}
 		err = json.Unmarshal(text, &p)
 		a.status, a.retryAfter = p.Status, time.Duration(p.RetryAfter)*time.Second
-		if err == nil && (a.status != http.StatusServiceUnavailable || !s.schedule.open && a.retryAfter == 0) {
+		if err == nil && !s.schedule.hostile &&
+			(a.status != http.StatusServiceUnavailable || !s.schedule.open && a.retryAfter == 0) {
 			err = statusError(a)
 		}
 	}
@@ -287,7 +293,7 @@ func (c *stream) answered(text []byte) error {
 		return err
 	}
 	s.result.took(a, now, s.due, s.sent)
-	if a.status == http.StatusOK || s.schedule.open {
+	if a.status == http.StatusOK || s.schedule.open || s.schedule.hostile {
 		c.read = append(c.read, i)
 		return nil
 	}
@@ -323,6 +329,13 @@ func (b *buffered) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.w.Write(p)
+}
+
+// through makes w pass on what is written.
+func (b *buffered) through(w io.Writer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.w.Reset(w)
 }
 
 func (b *buffered) flush() error {

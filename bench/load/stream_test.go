@@ -147,6 +147,72 @@ func TestStream_Fails(t *testing.T) {
 	}
 }
 
+// TestAbuser_Answered checks that a stream that fills or dribbles counts all answers, goes on after a refusal, and is
+// opened again after its end.
+func TestAbuser_Answered(t *testing.T) {
+	for _, m := range []Manner{Fill, Dribble} {
+		var asked atomic.Int64
+		tg := streams(t, func(in line) []string {
+			switch asked.Add(1) % 4 {
+			case 0:
+				return []string{`{"closing":"shutting_down","detail":"it stops"}`}
+			case 1:
+				return []string{fmt.Sprintf(`{"ref":%q,"ok":false,"status":503,"retry_after":60}`, in.Ref)}
+			case 2:
+				return []string{fmt.Sprintf(`{"ref":%q,"ok":false,"status":429}`, in.Ref)}
+			}
+			return []string{resultOf(in)}
+		})
+		tg.Manner, tg.Decides = m, false
+		r, err := Drive(t.Context(), tg, Options{Conns: 2, Duration: 300 * time.Millisecond, Hostile: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Accepted == 0 || r.Refused == 0 || r.Others[429] == 0 || r.Others[101] < 4 || r.Dropped == 0 {
+			t.Errorf("%s: %d accepted, %d refused, %v, %d dropped; want some of each", m, r.Accepted, r.Refused, r.Others, r.Dropped)
+		}
+	}
+}
+
+// TestAbuser_Unanswered checks that a stream that stalls sends no message, and that one that never reads sends more
+// than the window has.
+func TestAbuser_Unanswered(t *testing.T) {
+	for m, fits := range map[Manner]func(messages int64) bool{
+		Stall: func(n int64) bool { return n == 0 },
+		Deaf:  func(n int64) bool { return n > 4 },
+	} {
+		var asked atomic.Int64
+		tg := streams(t, func(in line) []string {
+			asked.Add(1)
+			return []string{resultOf(in)}
+		})
+		tg.Manner, tg.Decides = m, false
+		r, err := Drive(t.Context(), tg, Options{Conns: 2, Duration: 300 * time.Millisecond, Hostile: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !fits(asked.Load()) || r.Accepted != 0 || r.Others[101] != 2 {
+			t.Errorf("%s: %d messages, %d accepted, %v", m, asked.Load(), r.Accepted, r.Others)
+		}
+	}
+}
+
+// TestDribble checks that each byte is a write of its own.
+func TestDribble(t *testing.T) {
+	var writes []string
+	w := Dribble.writer(recorded{&writes})
+	if n, err := w.Write([]byte("abc")); n != 3 || err != nil || strings.Join(writes, " ") != "a b c" {
+		t.Errorf("%d, %v, writes %q", n, err, writes)
+	}
+}
+
+type recorded struct{ writes *[]string }
+
+func (r recorded) Write(p []byte) (int, error) {
+	*r.writes = append(*r.writes, string(p))
+	return len(p), nil
+}
+
 // TestDrive_Approves checks that each intent is held, approved by the approver's key, and sent again with the
 // approval.
 func TestDrive_Approves(t *testing.T) {
