@@ -244,11 +244,13 @@ func (e *exporter) header(last string) error {
 	}
 	e.state.header = &Header{
 		Format: format, ID: id.String(), OrganizationID: e.cfg.Organization,
-		ExportedAt: e.cfg.Now().UTC().Truncate(time.Millisecond),
-		Last:       last, Keys: keys.JWKS(),
+		ExportedAt: e.moment(), Last: last, Keys: keys.JWKS(),
 	}
 	return e.line(&line{Header: e.state.header})
 }
+
+// moment returns the time as files have it.
+func (e *exporter) moment() time.Time { return e.cfg.Now().UTC().Truncate(time.Millisecond) }
 
 // wholeHistory writes rows and removed rows. If this takes longer than the source keeps a state, it goes on with the
 // present one. Rows that were written stay as they were. Rows that were removed since are written as removed.

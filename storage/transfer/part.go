@@ -33,7 +33,10 @@ func Part(ctx context.Context, src Source, begun *Begun, cfg ExportConfig) iter.
 			tombstones: tombstones{most: tombstoneChunk},
 		}
 		if begun != nil {
-			e.state.header = &Header{ID: begun.ID, OrganizationID: cfg.Organization, Last: begun.Last}
+			e.state.header = &Header{
+				ID: begun.ID, OrganizationID: cfg.Organization, Last: begun.Last,
+				ExportedAt: e.moment(), // of this part, whose documents stand until now
+			}
 			e.state.last = begun.After
 		}
 		e.out = bufio.NewWriterSize(pieces(func(piece []byte) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,22 @@ func TestCheck_ForgedRevisions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReceive_Revisions exports from a store that runs, in parts. The documents under which it decides are revisions of the
+// target, although the header is in another part.
+func TestReceive_Revisions(t *testing.T) {
+	p := newPast(inMemory(1))
+	p.live(t)
+	file := filepath.Join(t.TempDir(), "acme.ndjson")
+	p.with(t, noon.Add(time.Hour), func(s storage.Store, _ *ledger.Ledger) {
+		if _, err := (&server{t: t, s: s, rows: 3, left: 1 << 30}).receive(file); err != nil {
+			t.Fatal(err)
+		}
+	})
+	p.place = inMemory(2)
+	p.mustImport(t, file, keysOf(t, 1))
+	p.wantKnown(t)
 }
 
 // TestAbandon_Revisions abandons an import of revisions. Revisions that the target keeps of itself stay,
