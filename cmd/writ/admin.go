@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"writ.example/writ/authoring/workspace"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // adminFlags say which server's admin address a verb asks.
@@ -26,6 +27,9 @@ func askAdmin(ctx context.Context, base, method, path, absent string) (io.ReadCl
 		return nil, &usageError{"--admin-url: " + err.Error()}
 	}
 	resp, err := workspace.Direct.Do(req)
+	if tlsfiles.Untrusted(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: start the server, or name its admin address by --admin-url", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"writ.example/writ/api/console"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 type consoleCmd struct {
@@ -49,6 +50,9 @@ func (c *consoleCmd) Run(ctx context.Context, s streams) error {
 	mux.HandleFunc("GET /.well-known/jwks.json", server.Keys)
 	mux.Handle("GET /docs", http.RedirectHandler(strings.TrimRight(c.URL, "/")+"/docs", http.StatusSeeOther))
 	mux.Handle("GET /{$}", http.RedirectHandler("/console", http.StatusSeeOther))
+	if err := c.trusted(ctx, server); err != nil {
+		return err
+	}
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "tcp", c.Addr)
 	if err != nil {
@@ -63,6 +67,21 @@ func (c *consoleCmd) Run(ctx context.Context, s streams) error {
 	defer unwatch()
 	if err := local.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the console: %w", err)
+	}
+	return nil
+}
+
+// trusted returns an error if the server's authority is not trusted. A server that does not answer may do so later.
+func (c *consoleCmd) trusted(ctx context.Context, server *console.Remote) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	anybody := console.Caller{From: new(http.Request)}
+	a, err := server.Do(ctx, anybody, http.MethodGet, "/.well-known/jwks.json", nil)
+	switch {
+	case tlsfiles.Untrusted(err):
+		return err
+	case err == nil:
+		_ = a.Body.Close()
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"writ.example/writ/cmd/remote"
+	"writ.example/writ/internal/tlsfiles"
 	writ "writ.example/writ/sdk/go"
 )
 
@@ -61,7 +62,12 @@ func (c *decideCmd) Run(ctx context.Context, s streams) error {
 	case errors.As(err, &held):
 		code, d = exitHeld, held.Decision
 	case err != nil:
-		return &codeError{exitUndecided, fmt.Errorf("not decided: %s", strings.TrimPrefix(err.Error(), "writ: "))}
+		text := strings.TrimPrefix(tlsfiles.Advise(err).Error(), "writ: ")
+		return &codeError{exitUndecided, fmt.Errorf("not decided: %s", text)}
+	}
+	if d.Replayed {
+		fmt.Fprintln(s.err, "writ: this intent was decided before, and this is that decision: "+
+			"a new intent_id is decided anew")
 	}
 	if c.JSON {
 		err = remote.JSON(s.out, remote.ResultOf(d))

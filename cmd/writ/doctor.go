@@ -15,6 +15,7 @@ import (
 
 	"writ.example/writ/cmd/remote"
 	"writ.example/writ/internal/printable"
+	"writ.example/writ/internal/tlsfiles"
 	"writ.example/writ/storage/datadir"
 )
 
@@ -140,7 +141,7 @@ func (c *doctorCmd) running(ctx context.Context) (x examination, err error) {
 	at := cmp.Or(c.AdminURL, "http://127.0.0.1:3821")
 	body, err := askAdmin(ctx, at, http.MethodGet, "/doctor", "it is no admin address of a writ that has a doctor")
 	if err != nil {
-		f := failed("--data and --config are for a server that does not run", "%v", err)
+		f := failed("--data and --config are for a server that does not run", "%v", tlsfiles.Advise(err))
 		f.Check = "the server"
 		return examination{Checks: []finding{f}}, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"writ.example/writ/cmd/remote"
 	"writ.example/writ/engine"
 	"writ.example/writ/examples"
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // api tries the API of a server as a client would.
@@ -26,8 +27,7 @@ func (c *doctorCmd) api(ctx context.Context, s streams) (all []finding, err erro
 	began := time.Now()
 	seen, err := remote.Published(ctx, newClient(p.URL, "").Call)
 	if err != nil {
-		add("API", failed("start the server, or name it by --url; docs/configuration.md#tls has --ca",
-			"%s: %v", p.URL, err))
+		add("API", failed("start the server, or name it by --url", "%s: %v", p.URL, tlsfiles.Advise(err)))
 		return all, nil
 	}
 	add("API", found("%s answers, and publishes %d keys", p.URL, len(seen.Keys)))

@@ -13,11 +13,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"writ.example/writ/internal/tlsfiles"
 )
 
 // The exit codes.
@@ -134,8 +139,11 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 			kong.Bind(prepareQuery(nil)),
 		}, options...)...)
 	}
-	if k := hookAlone(model, args); k != nil {
-		return exitCode(s.err, k.Run(unread(nil)))
+	// Nearly all that parsing makes is kept, so a collection meanwhile would find little garbage.
+	percent := debug.SetGCPercent(400)
+	if k := verbAlone(model, args); k != nil {
+		debug.SetGCPercent(percent)
+		return exitCode(s.err, advised(k, k.Run(unread(nil))))
 	}
 	parser, err := model(new(cli))
 	if err != nil {
@@ -151,7 +159,8 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 	if err != nil {
 		return exitCode(s.err, err)
 	}
-	return exitCode(s.err, k.Run(unread, again(func() (*serveCmd, *kong.Node, error) {
+	debug.SetGCPercent(percent)
+	err = k.Run(unread, again(func() (*serveCmd, *kong.Node, error) {
 		c := new(cli)
 		parser, err := model(c)
 		if err != nil {
@@ -162,20 +171,33 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 			return nil, nil, err //nolint:wrapcheck // it names the flag
 		}
 		return &c.Serve, k.Selected(), nil
-	})))
+	}))
+	return exitCode(s.err, advised(k, err))
 }
 
-// hookAlone parses a command line of the verb hook without a model of the other verbs, which would
-// take half the time of the process, before each call of an agent's tool. It returns nil for another
-// command line, and for one that needs the others: to name a mistake, or the variables of another verb.
-func hookAlone(model func(any) (*kong.Kong, error), args []string) *kong.Context {
-	if len(args) == 0 || args[0] != "hook" {
+// advised adds to the error of a verb with --ca what [tlsfiles.Advise] does.
+func advised(k *kong.Context, err error) error {
+	if slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == "ca" }) {
+		return tlsfiles.Advise(err)
+	}
+	return err
+}
+
+// verbAlone parses a command line by a model of its verb alone. A model of all verbs takes longer than all
+// else that a short verb does, such as a hook before each call of an agent's tool. verbAlone returns nil for a command
+// line that needs the other verbs: for help, to name a mistake, or the variables of another verb.
+func verbAlone(model func(any) (*kong.Kong, error), args []string) *kong.Context {
+	if len(args) == 0 || slices.Contains(wholeModel, args[0]) ||
+		slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" }) {
 		return nil
 	}
-	var c struct {
-		Hook hookCmd `cmd:""`
+	verb, ok := reflect.TypeFor[cli]().FieldByNameFunc(func(field string) bool {
+		return strings.EqualFold(field, strings.ReplaceAll(args[0], "-", ""))
+	})
+	if !ok {
+		return nil
 	}
-	parser, err := model(&c)
+	parser, err := model(reflect.New(reflect.StructOf([]reflect.StructField{verb})).Interface())
 	if err != nil {
 		return nil
 	}
@@ -188,6 +210,9 @@ func hookAlone(model func(any) (*kong.Kong, error), args []string) *kong.Context
 	}
 	return k
 }
+
+// wholeModel are the verbs that describe all verbs, and serve, which reads its settings while it is parsed.
+var wholeModel = []string{"complete", "man", "serve"}
 
 // These errors mean that the verb has already told the user what failed.
 var (

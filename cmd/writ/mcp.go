@@ -124,8 +124,9 @@ func (c *mcpRunCmd) Run(ctx context.Context, s streams) error {
 }
 
 type mcpPinCmd struct {
-	mcpServer `embed:""`
-	Yes       bool `env:"-" help:"Pin the tools as they are now."`
+	mcpServer  `embed:""`
+	trustFlags `embed:""`
+	Yes        bool `env:"-" help:"Pin the tools as they are now."`
 }
 
 func (c *mcpPinCmd) Help() string {

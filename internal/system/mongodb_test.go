@@ -93,6 +93,36 @@ func TestMongoDB_Doctor(t *testing.T) {
 		"--store=mongodb", "--mongodb-uri", set.URI()+"&serverSelectionTimeoutMS=300", "--data", string(data))
 }
 
+// TestMongoDB_DoctorLateStream delays the stream of changes of a server. The doctor says that it is late, and what to
+// set, until it is not.
+func TestMongoDB_DoctorLateStream(t *testing.T) {
+	t.Parallel()
+	set, stream := mongotest.LateFor(t)
+	data, token := newData(t)
+	p := start(t, data, "--store=mongodb", "--mongodb-uri", set.URI()+"&appName="+stream.App)
+	register(t, p.url, token)
+	said := ""
+	says := func(line string) func() bool {
+		return func() bool {
+			out, stderr, code := output(t, command(t, "doctor", "--admin-url", p.admin))
+			if code != exitOK {
+				t.Fatalf("writ doctor exits %d: %s%s", code, out, stderr)
+			}
+			said = out
+			return regexp.MustCompile("(?m)" + line).MatchString(out)
+		}
+	}
+	waitFor(t, "a doctor that finds nothing", says(`^ok +store +mongodb: it commits$`))
+	stream.By(5 * time.Second)
+	waitFor(t, "word of the late stream", says(`^warning +store +the stream of changes is late by \d.*set periodicNoopIntervalSecs to 1`))
+	if !strings.Contains(said, "do: docs/mongodb.md#sharded-clusters\n") {
+		t.Errorf("writ doctor says\n%s\nwant what to do", said)
+	}
+	stream.By(0)
+	waitFor(t, "the end of it", says(`^ok +store +mongodb: it commits$`))
+	p.stop(t)
+}
+
 // TestMongoDB_NoPrimary checks the error of serve when the replica set has no primary. The error
 // must tell the operator what to do, without any credential.
 func TestMongoDB_NoPrimary(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,10 +43,6 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	// The command line trusts whom --ca names.
-	status := command(t, "status", "--url", p.url, "--api-key", token)
-	if _, _, code := output(t, status); code != exitFailed {
-		t.Errorf("writ status without --ca exits %d, want %d", code, exitFailed)
-	}
 	if out, stderr, code := output(t, command(t, "status", "--url", p.url, "--api-key", token, "--ca", first.File)); code != exitOK {
 		t.Errorf("writ status --ca exits %d: %s%s", code, out, stderr)
 	}
@@ -80,6 +77,77 @@ func TestTLS(t *testing.T) {
 	}
 	if err := ask(overTLS(t, token, first)); err == nil {
 		t.Error("a new connection still gets the old certificate")
+	}
+	p.stop(t)
+}
+
+// TestTLS_UnknownAuthority has each verb that calls a server call one whose authority nobody here trusts. It must name
+// the flag that is missing. With another certificate's authority it is the same, and another mistake names no flag.
+func TestTLS_UnknownAuthority(t *testing.T) {
+	t.Parallel()
+	a, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	cert, key := a.Certificate(time.Now().Add(time.Hour))
+	data, token := newData(t)
+	p := start(t, data, "--tls-cert", cert, "--tls-key", key, "--backup-dir", t.TempDir())
+	const (
+		set    = "../../examples"
+		intent = set + "/intents/payments/refund-small.json"
+
+		untold, blocked, undecided = 2, 2, 4 // exit codes of their verbs
+	)
+	api := []string{"--url", p.url, "--api-key", token}
+	plug := append([]string{"--policy-id", "018f3e2a-0000-7000-8000-000000000000", "--state", "DIR/state"}, api...)
+	with := func(args []string, more ...string) []string { return append(slices.Clone(more), args...) }
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{exitFailed, with(api, "status")},
+		{exitFailed, with(api, "status", "--ca", other.File)},
+		{exitFailed, with(api, "usage")},
+		{exitFailed, with(api, "pull", "DIR/pulled")},
+		{untold, with(api, "diff", set+"/policies")},
+		{exitFailed, with(api, "push", set+"/policies")},
+		{exitFailed, with(api, "history", "tail")},
+		{exitFailed, with(api, "history", "tail", "--follow")},
+		{exitFailed, with(api, "history", "show", "018f3e2a-0000-7000-8000-000000000000")},
+		{exitFailed, with(api, "approvals", "list")},
+		{exitFailed, with(api, "agent", "list")},
+		{exitFailed, with(api, "stop")},
+		{exitFailed, with(api, "api-key", "list")},
+		{exitFailed, with(api, "export", "--org", "acme", "-o", "DIR/export")},
+		{exitFailed, with(api, "suite-from-history")},
+		{exitFailed, with(api, "doctor")},
+		{exitInvalid, with(api, "verify", "--chain", "--keys", data.JWKS())},
+		{exitFailed, []string{"verify", "--keys", p.url + "/.well-known/jwks.json", intent}},
+		{undecided, with(api, "decide", "--intent", intent)},
+		{blocked, with(plug, "hook", "claude")},
+		{exitFailed, []string{"console", "--url", p.url, "--addr", "127.0.0.1:0"}},
+		{exitFailed, []string{"login", "--url", p.url}},
+		{exitFailed, []string{"mcp", "pin", "--server", "s", "--upstream", p.url + "/mcp", "--pin", "DIR/pin"}},
+		{exitFailed, []string{"doctor", "--admin-url", p.admin}},
+		{exitFailed, []string{"backup", "one", "--admin-url", p.admin}},
+		{exitFailed, []string{"debug", "bundle", "--admin-url", p.admin, "-o", "DIR/bundle"}},
+	} {
+		for i, a := range c.args {
+			if strings.HasPrefix(a, "DIR/") {
+				c.args[i] = t.TempDir() + strings.TrimPrefix(a, "DIR")
+			}
+		}
+		cmd := command(t, c.args...)
+		cmd.Stdin = strings.NewReader(token)
+		if c.args[0] == "hook" {
+			cmd.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"session_id":"s","cwd":"/"}`)
+		}
+		out, stderr, code := output(t, cmd)
+		if said := out + stderr; code != c.code || strings.Count(said, "certificates by --ca or WRIT_CA") != 1 {
+			t.Errorf("writ %v exits %d, want %d, and says\n%s\nwant once that --ca names certificates", c.args, code, c.code, said)
+		}
+	}
+	elsewhere := strings.Replace(p.url, "127.0.0.1", "127.0.0.2", 1)
+	_, stderr, _ := output(t, command(t, "status", "--url", elsewhere, "--ca", a.File))
+	if strings.Contains(stderr, "--ca") {
+		t.Errorf("writ status at an address that the server does not have says %s", stderr)
 	}
 	p.stop(t)
 }

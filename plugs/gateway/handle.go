@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"writ.example/writ/internal/tlsfiles"
 	"writ.example/writ/internal/toolcall"
 	"writ.example/writ/plugs/plug"
 	writ "writ.example/writ/sdk/go"
@@ -256,6 +257,7 @@ func (g *Gateway) decide(
 func reasons(d writ.Decision) string { return strings.Join(d.Reasons, "; ") }
 
 func (g *Gateway) undecided(err error) error {
+	err = tlsfiles.Advise(err)
 	g.say("could not decide: %v", err)
 	return fail(jsonrpc.CodeInternalError, "writ could not decide: %s", strings.TrimPrefix(err.Error(), "writ: "))
 }

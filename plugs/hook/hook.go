@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"writ.example/writ/internal/tlsfiles"
 	"writ.example/writ/internal/toolcall"
 	"writ.example/writ/plugs/plug"
 )
@@ -97,7 +98,7 @@ func (h Hook) Run(ctx context.Context, use Use, in io.Reader, out, errw io.Write
 
 // undecided is the answer where there is no decision.
 func undecided(err error) answer {
-	why := plug.OneLine(strings.TrimPrefix(err.Error(), "writ: "))
+	why := plug.OneLine(strings.TrimPrefix(tlsfiles.Advise(err).Error(), "writ: "))
 	return answer{code: blocked, err: "writ could not decide: " + why}
 }
 
