@@ -62,10 +62,11 @@ func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.Approval
 // IndexCheck is the input of a store's CheckIndex, which checks the store's index. A proof fills it
 // while it reads all rows.
 type IndexCheck struct {
-	// Rows has a sum over the rows that the proof has read, by organization.
+	// Rows has a sum over the rows that the proof has read, by organization. If it is nil, the indexes
+	// of rows are not checked.
 	Rows map[string]RowSums
 	// CheckIndex calls Document with each document and with the document's id in its organization.
-	// It calls Meter with each meter.
+	// It calls Meter with each meter, unless Meter is nil.
 	Document func(d Document, id string) error
 	Meter    func(org string, m Month, decided int64) error
 }

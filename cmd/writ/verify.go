@@ -21,6 +21,7 @@ type verifyCmd struct {
 	serverFlags  `embed:""`
 	Data         datadir.Dir `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
 	Anchor       string      `placeholder:"FILE" help:"Heads (one a line), receipt or evaluation result that was kept: check that the history goes on from it."`
+	Resume       string      `placeholder:"FILE" help:"File of heads up to which an earlier run has verified the history: check that the history goes on from them, verify only what was signed after them, and keep the last heads there. If there is no such file, the whole history is verified."`
 	Receipts     []string    `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
 }
 
@@ -49,6 +50,13 @@ replaced by an older copy or another one.
   writ verify --chain --data ./data | tail -n 1 > anchor.json
   writ verify --chain --data ./data --keys keys.jwks --anchor anchor.json
 
+--resume verifies only what was signed since the last run with the same file, also
+days later and in another process. Nothing in the file changes unless all of it is
+proved. It does not notice what was changed or lost under earlier heads since, so
+verify the whole history from time to time.
+
+  writ verify --chain --data ./data --keys keys.jwks --resume heads.json
+
 --url verifies what a server shows of its history, as the credential in WRIT_API_KEY or
 a profile of writ login. The keys are for you to bring.
 
@@ -66,8 +74,8 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	switch {
 	case c.Chain:
 		return c.chain(ctx, s)
-	case c.Anchor != "":
-		return &usageError{"--anchor: want --chain beside it"}
+	case c.Anchor != "" || c.Resume != "":
+		return &usageError{"--anchor and --resume: want --chain beside it"}
 	case len(c.Receipts) == 0:
 		return &usageError{`expected "<receipt> ...", or --chain`}
 	case c.Keys == "":

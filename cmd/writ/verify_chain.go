@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/datadir"
 	"writ.example/writ/storage/evidence"
 	"writ.example/writ/storage/ledger"
+	"writ.example/writ/storage/receipt"
 	"writ.example/writ/storage/transfer"
 )
 
@@ -31,8 +34,18 @@ func (c *verifyCmd) chain(ctx context.Context, s streams) error {
 	if err != nil {
 		return &inputError{name: name, err: err}
 	}
-	return evidence.Report(s.out, name, proof,
-		evidence.Given{Remote: c.URL != "", Anchors: c.Anchor != "", Keys: c.Keys != ""})
+	anchored := proof.Unanchored < len(proof.Ends)
+	if c.Resume != "" && len(proof.Ends) > 0 {
+		var heads []byte
+		if heads, err = evidence.Anchors(proof.Ends); err == nil {
+			err = datadir.WriteFile(c.Resume, heads, os.Rename)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return evidence.Report(s.out, name, proof, evidence.Given{Remote: c.URL != "", Anchors: anchored,
+		Resumed: anchored && c.Resume != "", Keys: c.Keys != ""})
 }
 
 // checkChain returns the name of the history. It returns an error if flags do not fit together.
@@ -41,6 +54,8 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 		c.URL = "" // the variable is for the other clients
 	}
 	switch {
+	case c.Anchor != "" && c.Resume != "":
+		return "", &usageError{"--chain: want either --anchor or --resume"}
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
 		return "", &usageError{"--chain verifies a whole history: want no receipts, --intent or --policy"}
 	case c.checkURI() != nil:
@@ -76,15 +91,10 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	if cfg.Keys, err = c.trusted(ctx, s); err != nil {
 		return ledger.Proof{}, err
 	}
-	if c.Anchor != "" {
-		data, err := readInput(s, c.Anchor)
-		if err != nil {
-			return ledger.Proof{}, err
-		}
-		if cfg.Anchors, err = evidence.ParseAnchors(data); err != nil {
-			return ledger.Proof{}, &inputError{name: c.Anchor, err: err}
-		}
+	if cfg.Anchors, err = c.anchors(s); err != nil {
+		return ledger.Proof{}, err
 	}
+	cfg.Resume = c.Resume != "" && len(cfg.Anchors) > 0
 	bar := newProgress(s.err)
 	defer bar.end()
 	cfg.Progress = bar.show
@@ -97,4 +107,21 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return ledger.Prove(ctx, r, cfg)
+}
+
+// anchors returns the heads that were kept. A file to resume from may not be there yet.
+func (c *verifyCmd) anchors(s streams) ([]receipt.SignedHead, error) {
+	name := c.Anchor + c.Resume // one of them is empty
+	if _, err := os.Stat(c.Resume); name == "" || c.Resume != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	data, err := readInput(s, name)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := evidence.ParseAnchors(data)
+	if err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	return heads, nil
 }

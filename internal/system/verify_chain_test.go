@@ -188,6 +188,57 @@ func TestVerifyChain_URL(t *testing.T) {
 	}
 }
 
+// TestVerifyChain_URLResumed verifies what a server shows since the last run, of an honest server and of forged ones.
+func TestVerifyChain_URLResumed(t *testing.T) {
+	t.Parallel()
+	data := pastHistory(t, 600)
+	p := start(t, data)
+	token, keys := tokenOf(t, data), string(data.JWKS())
+	kept := filepath.Join(t.TempDir(), "heads.json")
+	verify := func(base string) (int, string) { return verifyURL(t, base, token, "--keys", keys, "--resume", kept) }
+	if code, said := verify(p.url); code != exitOK || !strings.Contains(said, ": whole: 1 chain, 1202 heads, 600 decisions, 1 settled,") {
+		t.Fatalf("the first writ verify --resume = exit code %d, %s", code, said)
+	}
+	p.stop(t)
+	const later = 30
+	past := time.Now().Add(-10 * time.Minute)
+	_, l, closeBoth := openLedger(t, data, func() time.Time { return past })
+	for i := range later {
+		_, err := ledgertest.Commit(t.Context(), l, examples.Organization, allowed(fmt.Sprintf("5eed0000-0000-4000-9000-%012d", i)))
+		must(t, err)
+	}
+	closeBoth()
+	p = start(t, data)
+	before, err := os.ReadFile(kept)
+	must(t, err)
+	for name, test := range map[string]struct {
+		path string
+		do   func(items []any) []any
+		want string
+	}{
+		"a head is left out":         {"/v1/ledger/heads", func(items []any) []any { return append(items[:3], items[4:]...) }, "receipt: broken chain"},
+		"the anchor is left out":     {"/v1/ledger/heads", func(items []any) []any { return items[:later] }, "it is not the one that was kept as the anchor"},
+		"the history is an older":    {"/v1/ledger/heads", func(items []any) []any { return items[later+1:] }, "it was kept as the anchor, and the history ends at head"},
+		"a row since then is forged": {"/v1/authorizations", func(items []any) []any { items[7].(map[string]any)["reasons"] = []string{"x"}; return items }, "decision "},
+	} {
+		if code, said := verify(forging(t, p.url, test.path, test.do)); code != exitFailed || !strings.Contains(said, test.want) {
+			t.Errorf("writ verify --resume where %s = exit code %d, %s\nwant %q", name, code, said, test.want)
+		}
+		if is, err := os.ReadFile(kept); err != nil || !bytes.Equal(is, before) {
+			t.Errorf("after a broken history the file has %s, %v, want %s", is, err, before)
+		}
+	}
+	rows := 0
+	counting := forging(t, p.url, "/v1/authorizations", func(items []any) []any { rows += len(items); return items })
+	want := fmt.Sprintf(": whole since the anchors: 1 chain, %d heads, %d decisions, 0 settled,", later, later)
+	if code, said := verify(counting); code != exitOK || !strings.Contains(said, want) {
+		t.Errorf("the second writ verify --resume = exit code %d, %s\nwant %q", code, said, want)
+	}
+	if rows >= 630 {
+		t.Errorf("it has read %d rows, want not all", rows)
+	}
+}
+
 func oldest(items []any) map[string]any { return items[len(items)-1].(map[string]any) }
 
 // forging returns the address of a proxy to base. The proxy changes the list in the answers under

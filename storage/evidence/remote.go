@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,8 +52,11 @@ func (r *Remote) Chains(ctx context.Context, f func(receipt.Chain) error) error 
 }
 
 // Heads implements ledger.History.
-func (r *Remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(receipt.SignedHead) error) error {
+func (r *Remote) Heads(_ context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	for _, h := range slices.Backward(r.chains[chain]) {
+		if h.Seq < from {
+			continue
+		}
 		if err := f(h); err != nil {
 			return err
 		}
@@ -89,10 +93,13 @@ func (r *Remote) EachTombstone(context.Context, string, func(*storage.Tombstone)
 // credential belongs to one organization.
 func (r *Remote) Organizations(_ context.Context, f func(string) error) error { return f("") }
 
-// EachRow implements ledger.History.
-func (r *Remote) EachRow(ctx context.Context, _, _, _ string, f func(*storage.Record) error) error {
+// errEnough ends a list before its end.
+var errEnough = errors.New("enough")
+
+// EachRow implements ledger.History. It calls f with the newest row first, and ignores upTo.
+func (r *Remote) EachRow(ctx context.Context, _, after, _ string, f func(*storage.Record) error) error {
 	last := ""
-	return r.Each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
+	err := r.Each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
 		row := new(storage.Record)
 		if err := json.Unmarshal(item, row); err != nil {
 			return fmt.Errorf("decoding a row: %w", err)
@@ -100,7 +107,13 @@ func (r *Remote) EachRow(ctx context.Context, _, _, _ string, f func(*storage.Re
 		if last != "" && row.DecisionID >= last {
 			return fmt.Errorf("the server lists decision %.36q after %s", row.DecisionID, last)
 		}
-		last = row.DecisionID
+		if last = row.DecisionID; last <= after {
+			return errEnough
+		}
 		return f(row)
 	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }

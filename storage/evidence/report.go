@@ -44,6 +44,7 @@ func ParseAnchors(data []byte) (heads []receipt.SignedHead, err error) {
 type Given struct {
 	Remote  bool // a server showed the history
 	Anchors bool
+	Resumed bool // only what was signed after the anchors was verified
 	Keys    bool // the caller gave the keys; they are not from the data directory
 }
 
@@ -55,7 +56,14 @@ func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 			fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...))
 		}
 	}
-	note(true, "whole: %s", counts(p))
+	what := "whole"
+	if given.Resumed {
+		what = "whole since the anchors"
+	}
+	note(true, what+": %s", counts(p))
+	note(given.Resumed, "not proved: what was signed up to the anchors, meters and indexes: verify without --resume "+
+		"from time to time")
+	note(given.Resumed && given.Remote, "not proved: settlements since the anchors of rows that were decided earlier")
 	note(!given.Remote, "of %s", Count(p.Organizations, "organization"))
 	note(!given.Anchors, "not proved: that this is not an older copy, or one that was signed anew: give --anchor")
 	note(given.Anchors && p.Unanchored > 0,
@@ -94,14 +102,23 @@ func Report(w io.Writer, name string, p ledger.Proof, given Given) error {
 	}
 	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s",
 		Count(p.Removed, "row"), decidedAt(p.NewestRemoved))
-	for _, end := range p.Ends {
-		head, err := json.Marshal(end)
-		if err != nil {
-			return fmt.Errorf("encoding the last head: %w", err)
-		}
-		fmt.Fprintf(w, "%s\n", head)
+	heads, err := Anchors(p.Ends)
+	if err == nil {
+		_, err = w.Write(heads)
 	}
-	return nil
+	return err
+}
+
+// Anchors returns heads as [ParseAnchors] reads them.
+func Anchors(heads []receipt.SignedHead) (text []byte, err error) {
+	for _, h := range heads {
+		head, err := json.Marshal(h)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a head: %w", err)
+		}
+		text = append(append(text, head...), '\n')
+	}
+	return text, nil
 }
 
 // decidedAt returns the time that is part of a decision id.

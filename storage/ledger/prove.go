@@ -52,6 +52,9 @@ type ProveConfig struct {
 	Keys receipt.Keys
 	// Anchors are heads that were kept outside of the store. Their chains must contain them.
 	Anchors []receipt.SignedHead
+	// Resume says that Prove has proved the history up to the anchors before. Then it proves
+	// only what was signed after them: see [Prove]. No chain may have two anchors.
+	Resume bool
 	// Partial says that the history is the part that a server shows to one organization:
 	// rows and the last heads may be missing.
 	Partial bool
@@ -139,6 +142,12 @@ type Proof struct {
 // in the order of the chains and then of the rows. Any other error is a failure to read.
 //
 // For older rows, which have no audit digest, the signature covers only the [Payload].
+//
+// If cfg.Resume is set, each chain must contain its anchor, and only the heads after it are read. The rows,
+// settlements and entries under these heads are proved, and that none is missing. Prove reads the rows of the last
+// hour before these heads, and older ones only while a leaf is missing. Entries up to the anchors are verified by
+// themselves, and so documents are compared as always. Neither meters nor the indexes of rows are compared, and
+// rows up to the anchors that were changed or lost since are not noticed.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	proof, err := newProver(cfg).prove(ctx, h)
 	if broken := (*storage.BreakError)(nil); errors.Is(err, storage.ErrCorrupt) && !errors.As(err, &broken) {
@@ -165,7 +174,7 @@ func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
 	if err := p.entriesAndTombstones(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if r, ok := h.(Renewable); ok && !p.cfg.Partial {
+	if r, ok := h.(Renewable); (ok || p.cfg.Resume) && !p.cfg.Partial {
 		return p.proveRenewed(ctx, h, r)
 	}
 	if err := p.readRows(ctx, h, nil); err != nil {
@@ -237,13 +246,16 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChai
 		return nil, err
 	}
 	c := p.chains[h.Chain]
+	if c.before(h.Seq) {
+		return c, p.imports.heads.leaf(in, leaf)
+	}
 	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) || p.later.has(c, &h) {
 		return nil, h.Verify(p.cfg.Keys)
 	}
 	if err := p.listed(h.Chain, h.Seq); err != nil {
 		return nil, fmt.Errorf("its receipt is %w", err)
 	}
-	if sumOf(&h) != c.heads[h.Seq-1].sum {
+	if sumOf(&h) != c.at(h.Seq).sum {
 		return nil, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
 	}
 	if p.later.skips(h.Chain, h.Seq) {
@@ -290,7 +302,7 @@ func (p *prover) name(c *provenChain, seq uint64) string {
 // were counted before.
 func (p *prover) count(c *provenChain, seq uint64) error {
 	p.proved.Add(1)
-	if size := c.heads[seq-1].size; c.seen[seq-1].Add(1) > size {
+	if size := c.at(seq).size; c.seen[seq-c.from-1].Add(1) > size {
 		return fmt.Errorf("%s signs %d leaves, and this is one more", p.name(c, seq), size)
 	}
 	return nil
@@ -305,7 +317,7 @@ func (p *prover) complete() error {
 	for _, of := range p.order {
 		for i, h := range of.heads {
 			if n := of.seen[i].Load(); n < h.size {
-				return p.brokenHead(of, uint64(i)+1,
+				return p.brokenHead(of, of.from+uint64(i)+1,
 					fmt.Errorf("it signs %d leaves, and %d are there; %d leaves are missing", h.size, n, missing))
 			}
 		}

@@ -63,13 +63,25 @@ func (p *prover) readRows(ctx context.Context, h History, r Renewable) error {
 	if p.cfg.Partial { // a server lists all rows, whatever the bounds
 		n = 1
 	}
-	bounds := p.bounds(n)
+	if p.cfg.Resume {
+		return p.readLaterRows(ctx, h, r, orgs, n)
+	}
+	return p.readParts(ctx, h, r, partsOf(orgs, p.bounds(n)))
+}
+
+// partsOf divides the rows of organizations by bounds.
+func partsOf(orgs, bounds []string) []*readPart {
 	parts := make([]*readPart, 0, len(orgs)*(len(bounds)-1))
 	for _, org := range orgs {
 		for i, upTo := range bounds[1:] {
 			parts = append(parts, &readPart{org: org, after: bounds[i], upTo: upTo})
 		}
 	}
+	return parts
+}
+
+// readParts proves the rows of parts.
+func (p *prover) readParts(ctx context.Context, h History, r Renewable, parts []*readPart) error {
 	for {
 		before := p.read.Load()
 		err := inParallel(len(parts), func(i int) error { return parts[i].read(ctx, h, p) })
@@ -85,6 +97,7 @@ func (p *prover) readRows(ctx context.Context, h History, r Renewable) error {
 // readPart is a part of an organization's rows. The rows up to after are proved.
 type readPart struct {
 	org, after, upTo string
+	only             string // if it is not empty, the only row that is proved
 	of               read
 	done             bool
 }
@@ -94,6 +107,9 @@ func (w *readPart) read(ctx context.Context, h History, p *prover) error {
 		return nil
 	}
 	err := h.EachRow(ctx, w.org, w.after, w.upTo, func(r *storage.Record) error {
+		if w.only != "" && r.DecisionID != w.only {
+			return nil
+		}
 		err := p.row(r, &w.of)
 		if err == nil {
 			w.after = r.DecisionID

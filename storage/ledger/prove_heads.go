@@ -12,13 +12,20 @@ import (
 	"writ.example/writ/storage/receipt"
 )
 
-// provenChain is a chain whose heads are all verified.
+// provenChain is a chain whose heads are all verified, or those after the anchor from which it is resumed.
 type provenChain struct {
+	from  uint64        // the sequence of this anchor, or 0
 	tip   receipt.Chain // after its last head
 	last  receipt.SignedHead
-	heads []provenHead    // by sequence
+	heads []provenHead    // by sequence, from the one after from on
 	seen  []atomic.Uint32 // the number of leaves that are proved, by head
 }
+
+// at returns a head after the anchor.
+func (c *provenChain) at(seq uint64) *provenHead { return &c.heads[seq-c.from-1] }
+
+// before reports whether a head is not read, because it is not after the anchor. c may be nil.
+func (c *provenChain) before(seq uint64) bool { return c != nil && seq > 0 && seq <= c.from }
 
 // provenHead is the part of a verified head that Prove keeps in memory.
 type provenHead struct {
@@ -50,6 +57,9 @@ func (p *prover) readChains(ctx context.Context, h History) error {
 		c := &provenChain{tip: receipt.Chain{ID: end.ID}}
 		p.chains[end.ID] = c
 		p.order = append(p.order, c)
+		if err := p.resumeChain(ctx, h, c, end.Seq); err != nil {
+			return err
+		}
 		if err := p.readHeads(ctx, h, c); err != nil {
 			return err
 		}
@@ -85,7 +95,7 @@ func (p *prover) readHeads(ctx context.Context, h History, c *provenChain) error
 		run = run[:0]
 		return err
 	}
-	if err := h.Heads(ctx, c.tip.ID, 0, func(head receipt.SignedHead) error {
+	if err := h.Heads(ctx, c.tip.ID, c.tip.Seq+1, func(head receipt.SignedHead) error {
 		if run = append(run, head); len(run) < headRun {
 			return nil
 		}
@@ -144,13 +154,14 @@ func (p *prover) checkAnchor(a *receipt.SignedHead) error {
 	switch err := a.Verify(p.cfg.Keys); {
 	case err != nil:
 		return broken("the anchor does not verify with these keys: %w", err)
-	case p.heads == 0:
+	case len(p.chains) == 0:
 		return broken("it was kept as the anchor, and the history has no heads")
 	case p.chains[a.Chain] == nil:
 		return broken("the anchor is of chain %x, of which the history has no head", a.Chain)
 	case a.Seq == 0 || a.Seq > c.tip.Seq:
 		return broken("it was kept as the anchor, and the history ends at head %d", c.tip.Seq)
-	case c.heads[a.Seq-1].sum != sumOf(a):
+	case c.before(a.Seq): // resumeChain has compared it
+	case c.at(a.Seq).sum != sumOf(a):
 		return broken("it is not the one that was kept as the anchor")
 	}
 	return nil

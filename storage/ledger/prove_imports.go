@@ -37,6 +37,7 @@ type imports struct {
 // imported has the foreign leaves of an organization.
 type imported struct {
 	entry  *Import // nil: there is none
+	before bool    // the entry was proved before
 	leaves []foreign
 	// unlisted is the first foreign row if there is no entry. unlistedErr says why this
 	// row is not under a head of the history.
@@ -60,7 +61,7 @@ func (i *imports) orgLocked(org string) *imported {
 	return i.orgs[org]
 }
 
-func (i *imports) entry(e *storage.Entry) error {
+func (i *imports) entry(e *storage.Entry, before bool) error {
 	parsed, err := ParseImport(e)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (i *imports) entry(e *storage.Entry) error {
 	if of.entry != nil {
 		return fmt.Errorf("the organization has another import entry, %q", of.entry.ID)
 	}
-	of.entry = &parsed
+	of.entry, of.before = &parsed, before
 	return nil
 }
 
@@ -113,7 +114,9 @@ func (i *imports) add(org string, f foreign, unlisted error) {
 	defer i.mu.Unlock()
 	of := i.orgLocked(org)
 	if of.entry != nil {
-		of.leaves = append(of.leaves, f)
+		if !of.before {
+			of.leaves = append(of.leaves, f)
+		}
 		return
 	}
 	if of.unlistedErr == nil || bytes.Compare(f.id[:], of.unlisted[:]) < 0 {
@@ -161,7 +164,7 @@ func (i *imports) checkUnlisted(ctx context.Context, h History) error {
 func (i *imports) prove(unfinished []string) (n Foreign, open []string, err error) {
 	for _, org := range slices.Sorted(maps.Keys(i.orgs)) {
 		of := i.orgs[org]
-		if of.entry == nil {
+		if of.entry == nil || of.before {
 			continue
 		}
 		n.Organizations++

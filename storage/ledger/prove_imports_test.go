@@ -32,10 +32,10 @@ func TestSignImport_Once(t *testing.T) {
 
 func TestProve_Imports_OneOfAnOrganization(t *testing.T) {
 	two, e := imports{orgs: make(map[string]*imported)}, Import{ID: importID, OrganizationID: "acme"}.entry()
-	if err := two.entry(e); err != nil {
+	if err := two.entry(e, false); err != nil {
 		t.Errorf("an import entry = %v", err)
 	}
-	if err := two.entry(e); err == nil {
+	if err := two.entry(e, false); err == nil {
 		t.Error("another import entry of an organization = nil, want an error")
 	}
 }

@@ -81,18 +81,20 @@ type meterRead struct {
 // proveRenewed proves a history whose states are kept only for a while. Documents, indexes and meters are read first,
 // because they must be of the same state as the heads. Where reading the rows takes longer, the rest is of later
 // states: what was decided later is not counted. Rows that were removed meanwhile are found by their tombstones.
+// r may be nil if the history is resumed.
 func (p *prover) proveRenewed(ctx context.Context, h History, r Renewable) (Proof, error) {
 	if err := p.documents.addUnsigned(ctx, h); err != nil {
 		return Proof{}, err
 	}
 	var meters []meterRead
-	found := h.CheckIndex(ctx, storage.IndexCheck{
-		Document: p.documents.document,
-		Meter: func(org string, m storage.Month, n int64) error {
+	check := storage.IndexCheck{Document: p.documents.document}
+	if !p.cfg.Resume {
+		check.Meter = func(org string, m storage.Month, n int64) error {
 			meters = append(meters, meterRead{org, m, n})
 			return nil
-		},
-	})
+		}
+	}
+	found := h.CheckIndex(ctx, check)
 	if broken := (*storage.BreakError)(nil); found != nil && !errors.As(found, &broken) {
 		return Proof{}, found
 	}
@@ -105,7 +107,9 @@ func (p *prover) proveRenewed(ctx context.Context, h History, r Renewable) (Proo
 	for _, m := range meters {
 		found = cmp.Or(found, p.found.meter(m.org, m.month, m.n))
 	}
-	found = cmp.Or(found, p.found.unmetered())
+	if !p.cfg.Resume {
+		found = cmp.Or(found, p.found.unmetered())
+	}
 	last, proof, err := p.again(ctx, h, r, found)
 	if err == nil {
 		err = p.documents.check()
@@ -167,10 +171,10 @@ func (p *prover) next() *prover {
 	n.several, n.later = p.several, &later{only: make(map[headName]bool)}
 	first := p.later == nil || p.later.only == nil // it knows only how many leaves there were
 	for _, c := range p.order {
-		of := &provenChain{tip: c.tip, last: c.last, heads: c.heads, seen: make([]atomic.Uint32, len(c.heads))}
+		of := &provenChain{from: c.from, tip: c.tip, last: c.last, heads: c.heads, seen: make([]atomic.Uint32, len(c.heads))}
 		n.chains[c.tip.ID], n.order = of, append(n.order, of)
 		for i, head := range c.heads {
-			name, seen := headName{c.tip.ID, uint64(i) + 1}, c.seen[i].Load()
+			name, seen := headName{c.tip.ID, c.from + uint64(i) + 1}, c.seen[i].Load()
 			if seen == head.size {
 				of.seen[i].Store(seen)
 				continue

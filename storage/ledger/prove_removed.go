@@ -27,13 +27,22 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 		slices.SortFunc(a.all, func(x, y Removal) int { return x.Before.Compare(y.Before) })
 		a.found = make([]storage.Expired, len(a.all))
 	}
-	if err := h.EachTombstone(ctx, "", func(t *storage.Tombstone) error {
-		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
-			return brokenRow(t.OrganizationID, t.DecisionID, err)
+	orgs := []string{""}
+	if p.cfg.Resume && !p.cfg.Partial { // a store finds those of an organization without reading all rows
+		var err error
+		if orgs, err = p.withTombstones(ctx, h, announced); err != nil {
+			return err
 		}
-		return nil
-	}); err != nil {
-		return err
+	}
+	for _, org := range orgs {
+		if err := h.EachTombstone(ctx, org, func(t *storage.Tombstone) error {
+			if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
+				return brokenRow(t.OrganizationID, t.DecisionID, err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 	}
 	for _, org := range slices.Sorted(maps.Keys(announced)) {
 		if err := announced[org].check(); err != nil {
@@ -56,10 +65,14 @@ func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
 }
 
 func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
+	before := p.signedBefore(e.Inclusion, receipt.EntryLeaf(e.Body))
 	switch e.Kind {
 	case storage.ChangeEntry:
 		c, err := ParseChange(e)
-		if p.changes++; err == nil && !p.cfg.Partial {
+		if !before {
+			p.changes++
+		}
+		if err == nil && !p.cfg.Partial {
 			p.documents.changed(c)
 		}
 		return err
@@ -73,13 +86,14 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 			a = new(removals)
 			announced[e.OrganizationID] = a
 		}
-		a.all = append(a.all, r)
-		p.removals++
+		if a.all = append(a.all, r); !before {
+			p.removals++
+		}
 		return nil
 	case storage.VerdictEntry:
-		return p.verdict(e)
+		return p.verdict(e, before)
 	case storage.ImportEntry:
-		return p.imports.entry(e)
+		return p.imports.entry(e, before)
 	case storage.AbandonEntry: // the rows that it announced are gone
 		_, err := parseBody(e, Abandonment.entry)
 		return err
@@ -160,7 +174,7 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 				fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
 			continue
 		}
-		if c := p.chains[l.Chain]; p.later != nil && l.Seq > c.tip.Seq {
+		if c := p.chains[l.Chain]; c.before(l.Seq) || p.later != nil && l.Seq > c.tip.Seq {
 			continue
 		}
 		if err := p.listed(l.Chain, l.Seq); err != nil {
@@ -209,7 +223,7 @@ type headName struct {
 // want makes the tree of a head.
 func (g *partialTrees) want(c *provenChain, seq uint64) {
 	if at := (headName{c.tip.ID, seq}); g.trees[at] == nil {
-		h := &c.heads[seq-1]
+		h := c.at(seq)
 		g.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size),
 			there: make([]bool, h.size)}
 	}

@@ -84,6 +84,9 @@ func (p *prover) row(r *storage.Record, of *read) error {
 	if err != nil {
 		return brokenRow(r.OrganizationID, r.DecisionID, err)
 	}
+	if p.signedBefore(r.Receipt.Inclusion(), r.Receipt.LeafHash()) {
+		return nil
+	}
 	of.n++
 	of.Add(id, r)
 	if r.Metered() && own {
@@ -132,10 +135,10 @@ func (p *prover) proveRow(r *storage.Record, own bool) error {
 	if c == nil && p.cfg.Partial {
 		p.unlisted.Add(1)
 	}
-	if r.Settlement != nil {
-		p.settled.Add(1)
-	}
 	return settlementLeaf(r, func(in receipt.Inclusion, leaf [32]byte) error {
+		if !p.signedBefore(in, leaf) {
+			p.settled.Add(1)
+		}
 		_, err := p.rowLeaf(r, in, leaf, true)
 		return err
 	})

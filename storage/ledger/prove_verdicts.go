@@ -28,20 +28,29 @@ type namedDecision struct {
 type decisionName struct{ org, id string }
 
 // verdict adds the verdict of e. Later, row compares the verdict with the decision that
-// it judges and with the decision that used the approval.
-func (p *prover) verdict(e *storage.Entry) error {
+// it judges and with the decision that used the approval. If the verdict was proved before, these
+// decisions are not looked for.
+func (p *prover) verdict(e *storage.Entry, before bool) error {
 	v, err := ParseVerdict(e)
 	if err != nil {
 		return err
 	}
 	on := p.verdicts.name(v.OrganizationID, v.ApprovalID)
-	p.verdicts.n++
+	if before {
+		on.found.Store(true)
+	} else {
+		p.verdicts.n++
+	}
 	if !v.ends() {
 		on.First = v
 		return nil
 	}
 	if on.End = v; v.Verdict == Used {
-		p.verdicts.name(v.OrganizationID, v.UsedBy).uses = true
+		by := p.verdicts.name(v.OrganizationID, v.UsedBy)
+		by.uses = true
+		if before {
+			by.found.Store(true)
+		}
 	}
 	return nil
 }

@@ -15,8 +15,10 @@ import (
 // indexes of rows, because the server maintains these indexes.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
 	return r.scan(ctx, "", "checking the index", func(ctx context.Context) error {
-		if err := r.checkMeters(ctx, read.Meter); err != nil {
-			return err
+		if read.Meter != nil {
+			if err := r.checkMeters(ctx, read.Meter); err != nil {
+				return err
+			}
 		}
 		last, err := r.revisions(ctx)
 		if err != nil {

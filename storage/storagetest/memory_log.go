@@ -280,9 +280,14 @@ func (m *MemoryLog) EachEntry(_ context.Context, f func(*storage.Entry) error) e
 	return each(m.Others, f)
 }
 
-// EachTombstone calls f for the tombstones of all organizations.
-func (m *MemoryLog) EachTombstone(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
-	return each(m.Graves, f)
+// EachTombstone calls f for the tombstones of org, or of all organizations if org is empty.
+func (m *MemoryLog) EachTombstone(_ context.Context, org string, f func(*storage.Tombstone) error) error {
+	return each(m.Graves, func(t *storage.Tombstone) error {
+		if org != "" && t.OrganizationID != org {
+			return nil
+		}
+		return f(t)
+	})
 }
 
 // EachRow calls f for the rows of org with ids in (after, upTo].
@@ -319,6 +324,9 @@ func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error
 		if id, ok := storage.ParseID(t.DecisionID); ok && !t.Imported && t.ApprovalID == "" && m.ByChain[t.Leaves[0].Chain] != nil {
 			meters[memoryMeter{t.OrganizationID, storage.MonthOf(storage.IDTime(id))}]++
 		}
+	}
+	if read.Meter == nil {
+		return nil
 	}
 	for of, n := range meters {
 		if err := read.Meter(of.org, of.month, n); err != nil {

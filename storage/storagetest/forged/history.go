@@ -75,6 +75,9 @@ func (h *History) CheckIndex(_ context.Context, read storage.IndexCheck) error {
 			return err
 		}
 	}
+	if read.Meter == nil {
+		return nil
+	}
 	for m, n := range h.Meters {
 		if err := read.Meter(m.Org, m.Month, n); err != nil {
 			return err
