@@ -27,6 +27,21 @@ type conformance struct {
 		IntentID string `json:"intent_id"`
 	}
 	Cases   []conformanceCase
+	Intents []struct {
+		Name    string
+		Calls   int
+		Streams []struct {
+			Refused *scripted
+			Hello   []string
+			Answers [][]string
+			Cut     bool
+		}
+		Want struct {
+			Outcomes, Codes []string
+			Lines           *int
+			Replayed        []bool
+		}
+	}
 	Trusted string
 	Bound   []struct {
 		Name    string

@@ -177,7 +177,7 @@ func (s *intentStream) dial(t *intents, target, authorization string) error {
 	switch {
 	case err != nil:
 	case json.Unmarshal(text, &hello) != nil || hello.Window < 1 || conn.Subprotocol() != intentProtocol:
-		err = fmt.Errorf("%w: it is no stream of intents", ErrAnswer)
+		err = errors.New("it is no stream of intents")
 	default:
 		s.conn, s.room = conn, make(chan struct{}, hello.Window)
 		return nil
@@ -196,7 +196,7 @@ func (s *intentStream) read(closing func()) error {
 		a, err := parseLine(text)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: %w", ErrAnswer, err)
+			return fmt.Errorf("a message of the stream of intents: %w", err)
 		case a.closing:
 			closing()
 			continue
@@ -207,7 +207,7 @@ func (s *intentStream) read(closing func()) error {
 		s.heard++
 		s.mu.Unlock()
 		if answer == nil {
-			return fmt.Errorf("%w: it is to a ref that was not sent", ErrAnswer)
+			return errors.New("an answer of the stream of intents has a ref that was not sent")
 		}
 		answer <- a
 		<-s.room

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,89 @@ func TestConformance_StreamOfIntents(t *testing.T) {
 	}
 }
 
+// TestConformance_Intents runs the cases of streams of intents that all clients share.
+func TestConformance_Intents(t *testing.T) {
+	all := readConformance(t)
+	if len(all.Intents) < 29 {
+		t.Errorf("%d cases, want at least 29", len(all.Intents))
+	}
+	rest := all.Cases[0].Answers[0].Body[1:]
+	for _, c := range all.Intents {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var lines []string
+			opened := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				n := opened
+				opened++
+				mu.Unlock()
+				if n >= len(c.Streams) {
+					t.Errorf("stream %d: the server has %d", n+1, len(c.Streams))
+					return
+				}
+				s := c.Streams[n]
+				if s.Refused != nil {
+					s.Refused.ServeHTTP(w, r)
+					return
+				}
+				if s.Hello == nil {
+					s.Hello = []string{`{"window":64,"window_bytes":4194304}`}
+				}
+				conn := accept(t, w, r, s.Hello...)
+				defer conn.CloseNow()
+				for n := 0; n < len(s.Answers) || !s.Cut; n++ {
+					body, ref, err := nextLine(conn)
+					if err != nil {
+						return
+					}
+					text, _ := json.Marshal(body)
+					mu.Lock()
+					lines = append(lines, string(text))
+					mu.Unlock()
+					if n >= len(s.Answers) {
+						continue
+					}
+					for _, answer := range s.Answers[n] {
+						say(conn, strings.NewReplacer("$REF", ref, "$ALLOW", rest).Replace(answer))
+					}
+				}
+			}))
+			defer server.Close()
+			client, err := New(Config{URL: server.URL, APIKey: all.APIKey, PolicyID: "0198f3c2-7a10-7c3e-9d41-000000000001",
+				AgentID: "a", Timeout: 50 * time.Second, Stream: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range c.Calls {
+				d, err := client.Require(t.Context(), Intent{ActionType: "payment.refund", Resource: "https://api.example/refunds"})
+				if got := outcomeOf(err); got != c.Want.Outcomes[n] || d.Allowed() != (err == nil) {
+					t.Errorf("call %d: outcome %s (%v), want %s", n+1, got, err, c.Want.Outcomes[n])
+				}
+				if c.Want.Replayed != nil && d.Replayed != c.Want.Replayed[n] {
+					t.Errorf("call %d: Replayed = %t, want %t", n+1, d.Replayed, c.Want.Replayed[n])
+				}
+				var p *Problem
+				if errors.As(err, &p) && p.Code != c.Want.Codes[n] {
+					t.Errorf("call %d: problem %q, want %q", n+1, p.Code, c.Want.Codes[n])
+				}
+				if err != nil && strings.Contains(err.Error(), all.APIKey) {
+					t.Errorf("the API key is in the error %q", err)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if opened != len(c.Streams) || c.Want.Lines != nil && len(lines) != *c.Want.Lines {
+				t.Errorf("%d streams with %d lines, want %d with %v", opened, len(lines), len(c.Streams), c.Want.Lines)
+			}
+			if slices.Sort(lines); len(slices.Compact(lines)) > c.Calls {
+				t.Errorf("a line that is sent again differs: %q", lines)
+			}
+		})
+	}
+}
+
 // fitsLine reports whether a line of a stream has the same status as the answer.
 func (a scripted) fitsLine() bool {
 	var is struct {
@@ -45,8 +129,8 @@ func (a scripted) fitsLine() bool {
 	return a.Status == http.StatusOK && is.OK == true || a.Status >= 400 && is.Status == a.Status
 }
 
-// accept opens a stream of intents as a server, with a window.
-func accept(t *testing.T, w http.ResponseWriter, r *http.Request, window int) *websocket.Conn {
+// accept opens a stream of intents as a server, with its first messages.
+func accept(t *testing.T, w http.ResponseWriter, r *http.Request, hello ...string) *websocket.Conn {
 	if r.Method+r.URL.Path != "GET/v1/policy/evaluate/stream" || r.Header.Get("Authorization") == "" {
 		t.Errorf("the client sends %s %s", r.Method, r.URL.Path)
 	}
@@ -55,7 +139,9 @@ func accept(t *testing.T, w http.ResponseWriter, r *http.Request, window int) *w
 		t.Error(err)
 		return nil
 	}
-	say(conn, fmt.Sprintf(`{"window":%d,"window_bytes":4194304}`, window))
+	for _, text := range hello {
+		say(conn, text)
+	}
 	return conn
 }
 
@@ -78,7 +164,7 @@ func nextLine(conn *websocket.Conn) (body map[string]any, ref string, err error)
 
 // streamScripted answers the lines of a stream with scripted answers.
 func streamScripted(t *testing.T, w http.ResponseWriter, r *http.Request, next func(map[string]any) (scripted, bool)) {
-	conn := accept(t, w, r, 64)
+	conn := accept(t, w, r, `{"window":64}`)
 	if conn == nil {
 		return
 	}
@@ -115,7 +201,7 @@ func TestStreamOfIntents_RespectsTheWindow(t *testing.T) {
 	const window, calls = 4, 40
 	body, key := allow(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn := accept(t, w, r, window)
+		conn := accept(t, w, r, fmt.Sprintf(`{"window":%d}`, window))
 		lines := make(chan string, calls)
 		go func() {
 			defer close(lines)
@@ -170,7 +256,7 @@ func TestStreamOfIntents_OpensAnother(t *testing.T) {
 	var streams atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.Add(1)
-		conn := accept(t, w, r, 1)
+		conn := accept(t, w, r, `{"window":1}`)
 		defer conn.CloseNow()
 		_, ref, err := nextLine(conn)
 		if err != nil {

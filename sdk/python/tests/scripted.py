@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import socketserver
 import threading
 import time
@@ -10,6 +12,12 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.sync.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 CONFORMANCE = json.loads((Path(__file__).parents[2] / "conformance.json").read_text())
 
@@ -76,3 +84,55 @@ class _Handler(BaseHTTPRequestHandler, socketserver.StreamRequestHandler):
             raise ConnectionAbortedError
 
     do_GET = do_POST = do_PATCH = answer
+
+
+class ScriptedStreams:
+    """Opens scripted streams of intents in order, and keeps the lines that come on each."""
+
+    def __init__(self, streams: Sequence[dict[str, Any]]) -> None:
+        self.streams = streams
+        self.lines: list[str] = []
+        self.opened = 0
+        self._rest = CONFORMANCE["cases"][0]["answers"][0]["body"][1:]
+        self._server = serve(
+            self._handle, "127.0.0.1", 0, subprotocols=[Subprotocol("writ.v1")], process_request=self._refuse
+        )
+        self.url = f"http://127.0.0.1:{self._server.socket.getsockname()[1]}"
+
+    def __enter__(self) -> ScriptedStreams:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+
+    def _refuse(self, connection: ServerConnection, request: Request) -> Response | None:
+        self.opened += 1
+        if request.path != "/v1/policy/evaluate/stream" or self.opened > len(self.streams):
+            return connection.respond(404, f"{request.path} for the stream {self.opened}")
+        refused = self.streams[self.opened - 1].get("refused")
+        if refused is None:
+            return None
+        body = refused["body"].encode()
+        headers = Headers({**refused.get("headers", {}), "Content-Length": str(len(body))})
+        return Response(refused["status"], "Refused", headers, body)
+
+    def _handle(self, connection: ServerConnection) -> None:
+        stream = self.streams[self.opened - 1]
+        with contextlib.suppress(ConnectionClosed):
+            for text in stream.get("hello", ['{"window":64,"window_bytes":4194304}']):
+                connection.send(text)
+            for answers in stream["answers"]:
+                for text in answers if (ref := self._line(connection)) else []:
+                    connection.send(text.replace("$REF", ref).replace("$ALLOW", self._rest))
+            while not stream.get("cut"):
+                self._line(connection)
+        with contextlib.suppress(OSError):
+            connection.socket.shutdown(socket.SHUT_RDWR)
+
+    def _line(self, connection: ServerConnection) -> str:
+        body = json.loads(connection.recv())
+        ref = body.pop("ref")
+        assert isinstance(ref, str)
+        self.lines.append(json.dumps(body, sort_keys=True))
+        return ref

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from scripted import CONFORMANCE, Scripted
+from scripted import CONFORMANCE, Scripted, ScriptedStreams
 
 import writ
 
@@ -89,6 +89,43 @@ def test_conformance(case: dict[str, Any], kind: str) -> None:
 def test_there_are_enough_cases() -> None:
     assert len(CONFORMANCE["cases"]) >= 120
     assert len(CONFORMANCE["bound"]) >= 31
+    assert len(CONFORMANCE["intents"]) >= 29
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("case", CONFORMANCE["intents"], ids=lambda c: c["name"])
+def test_intents(case: dict[str, Any], kind: str) -> None:
+    intent, want = writ.Intent("payment.refund", "https://api.example/refunds"), case["want"]
+    settings: Any = {"timeout": 50, "stream": True}
+    got: list[writ.Decision | writ.WritError] = []
+    with ScriptedStreams(case["streams"]) as server:
+
+        async def run() -> None:
+            async with writ.AsyncClient(server.url, CONFORMANCE["api_key"], POLICY, "a", **settings) as client:
+                for _ in range(case["calls"]):
+                    try:
+                        got.append(await client.require(intent))
+                    except writ.WritError as e:
+                        got.append(e)
+
+        if kind == "async":
+            anyio.run(run)
+        else:
+            with writ.Client(server.url, CONFORMANCE["api_key"], POLICY, "a", **settings) as client:
+                for _ in range(case["calls"]):
+                    try:
+                        got.append(client.require(intent))
+                    except writ.WritError as e:
+                        got.append(e)
+        assert [outcome_of(r) if isinstance(r, writ.WritError) else "allow" for r in got] == want["outcomes"], got
+        assert server.opened == len(case["streams"])
+        assert len(server.lines) == want.get("lines", len(server.lines))
+        assert len(set(server.lines)) <= case["calls"], "a line that is sent again differs"
+    if "replayed" in want:
+        assert [isinstance(r, writ.Decision) and r.replayed for r in got] == want["replayed"]
+    if "codes" in want:
+        assert [r.code if isinstance(r, writ.Problem) else "" for r in got] == want["codes"]
+    assert CONFORMANCE["api_key"] not in repr(got)
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

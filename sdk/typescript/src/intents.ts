@@ -179,10 +179,10 @@ class Stream {
       return;
     }
     const { ref, replayed, expired: _, retry_after: after, ...body } = members;
-    const call = this.#unanswered.get(String(ref));
+    const call = typeof ref === "string" ? this.#unanswered.get(ref) : undefined;
     const status = body["ok"] === true ? 200 : body["status"];
     if (!call || typeof status !== "number" || !(status >= 200 && status < 600)) throw new Error("an answer of the stream is to no intent, or has no status");
-    this.#unanswered.delete(String(ref));
+    this.#unanswered.delete(ref as string);
     this.#heard++;
     const headers = { ...(replayed === true && { "Idempotent-Replayed": "true" }), ...(typeof after === "number" && { "Retry-After": String(after) }) };
     call.done(new Response(JSON.stringify(body), { status, headers }));

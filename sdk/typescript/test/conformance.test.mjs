@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import test from "node:test";
 import * as writ from "writ";
 import { attempt, follow, outcomeOf } from "./cases.mjs";
-import { conformance, scripted } from "./scripted.mjs";
+import { conformance, scripted, scriptedStreams } from "./scripted.mjs";
 
 test("there are enough cases", () => assert.ok(conformance.cases.length >= 120));
 
@@ -47,6 +47,22 @@ test("bound", { concurrency: 8 }, async (t) => {
     assert.ok(results.every((r) => !(r instanceof writ.Decision) || r.allowed));
     assert.equal(seen.length, c.want.requests, inspect(seen));
     assert.ok(!inspect(results, { depth: 9, showHidden: true }).includes(conformance.api_key), "the API key is in the error");
+  }))));
+});
+
+test("intents", { concurrency: 8 }, async (t) => {
+  assert.ok(conformance.intents.length >= 29);
+  await Promise.all(conformance.intents.map((c) => t.test(c.name, () => scriptedStreams(c.streams, async (url, seen) => {
+    const client = new writ.Client({ url, apiKey: conformance.api_key, policyId: "0198f3c2-7a10-7c3e-9d41-000000000001", agentId: "a", timeout: 50_000, stream: true });
+    const got = [];
+    for (let n = 0; n < c.calls; n++) got.push(await client.require({ actionType: "payment.refund", resource: "https://api.example/refunds" }).catch((e) => e));
+    assert.deepEqual(got.map((r) => (r instanceof writ.Decision ? "allow" : outcomeOf(r))), c.want.outcomes, inspect(got));
+    assert.equal(seen.opened, c.streams.length);
+    if (c.want.lines !== undefined) assert.equal(seen.lines.length, c.want.lines);
+    assert.ok(new Set(seen.lines).size <= c.calls, "a line that is sent again differs");
+    if (c.want.replayed) assert.deepEqual(got.map((r) => r.replayed), c.want.replayed);
+    if (c.want.codes) assert.deepEqual(got.map((r) => r.code ?? ""), c.want.codes);
+    assert.ok(!inspect(got, { depth: 9, showHidden: true }).includes(conformance.api_key), "the API key is in the error");
   }))));
 });
 
