@@ -85,20 +85,33 @@ func (t *memtable) behind() bool { return t.sorted < t.added }
 // commits wait: some 0.1 ms for so many.
 const sortedAtOnce = 128
 
+// behindIn reports whether t.keys lacks keys that begin with a byte.
+func (t *memtable) behindIn(first byte) bool {
+	l := t.others[first]
+	return l != nil && l.read < len(l.rows)
+}
+
 // sort adds to t.keys the keys that it lacks.
 func (t *memtable) sort() { t.sortSome(math.MaxInt) }
+
+// sortIn adds to t.keys at most n keys that it lacks and that begin with a byte. It returns how much of n is left.
+func (t *memtable) sortIn(first byte, n int) int {
+	l := t.others[first]
+	for ; l != nil && l.read < len(l.rows) && n > 0; l.read++ {
+		row := l.at(l.read)
+		t.keys.ReplaceOrInsert(row.k, row.v)
+		n--
+	}
+	return n
+}
 
 // sortSome adds to t.keys at most n keys that it lacks, and all meters.
 func (t *memtable) sortSome(n int) {
 	if !t.behind() {
 		return
 	}
-	for _, l := range t.others {
-		for ; l.read < len(l.rows) && n > 0; l.read++ {
-			row := l.at(l.read)
-			t.keys.ReplaceOrInsert(row.k, row.v)
-			n--
-		}
+	for first := range t.others {
+		n = t.sortIn(first, n)
 	}
 	if n == 0 {
 		return
@@ -109,7 +122,7 @@ func (t *memtable) sortSome(n int) {
 	t.sorted = t.added
 }
 
-// get returns the value of a key. sort must have been called, unless the key is a meter's.
+// get returns the value of a key. The keys with its first byte must be sorted, unless the key is a meter's.
 func (t *memtable) get(k []byte) (v string, found bool) {
 	switch {
 	case len(k) == 0:
@@ -145,8 +158,8 @@ func (t *tail) get(k []byte) (v string, found bool) {
 	if len(k) == 0 || !t.has(k, k) {
 		return "", false
 	}
-	if k[0] != Meters {
-		t.sort()
+	if k[0] != Meters { // a key alone does not need the others in order: a commit with a change looks one up
+		t.sortWhile(func(m *memtable) bool { return m.behindIn(k[0]) }, func(m *memtable) { m.sortIn(k[0], sortedAtOnce) })
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -180,16 +193,21 @@ func (t *memtable) has(lower, upper []byte) bool {
 // sort sorts the keys of all memtables. It lets others add keys meanwhile, so some may be unsorted again
 // when it returns.
 func (t *tail) sort() {
+	t.sortWhile((*memtable).behind, func(m *memtable) { m.sortSome(sortedAtOnce) })
+}
+
+// sortWhile calls some for all memtables, while any of them is behind.
+func (t *tail) sortWhile(behind func(*memtable) bool, some func(*memtable)) {
 	for {
 		t.mu.RLock()
-		behind := slices.ContainsFunc(t.memtables, (*memtable).behind)
+		again := slices.ContainsFunc(t.memtables, behind)
 		t.mu.RUnlock()
-		if !behind {
+		if !again {
 			return
 		}
 		t.mu.Lock()
-		for _, tr := range t.memtables {
-			tr.sortSome(sortedAtOnce)
+		for _, m := range t.memtables {
+			some(m)
 		}
 		t.mu.Unlock()
 	}

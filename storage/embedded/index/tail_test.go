@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/RaduBerinde/btreemap"
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -106,6 +107,34 @@ func TestTail_MetersUnsorted(t *testing.T) {
 	}
 	if last := tl.memtables[0]; last.sorted != 0 {
 		t.Errorf("the keys of %d frames are sorted, want none", last.sorted)
+	}
+}
+
+// TestTail_OneKindSorted checks that the look-up of a key sorts no key of another kind, and that a reader of all
+// keys finds every key afterwards.
+func TestTail_OneKindSorted(t *testing.T) {
+	tl := &tail{memtables: []*memtable{newMemtable()}}
+	tl.add(1, framed(kv{"ha", "1"}, kv{"nb", "2"}, kv{"m1", "3"}))
+	tl.freeze()
+	tl.add(2, framed(kv{"hb", "4"}, kv{"na", "5"}, kv{"nb", "6"}))
+	for k, want := range map[string]string{"na": "5", "nb": "6", "nc": ""} {
+		if v, found := tl.get([]byte(k)); v != want || found != (want != "") {
+			t.Errorf("get(%s) = %q, %v, want %q", k, v, found, want)
+		}
+	}
+	for i, m := range tl.memtables {
+		if read := m.others['h'].read; read != 0 || !m.behind() {
+			t.Errorf("memtable %d: %d keys of rows are sorted, want none", i, read)
+		}
+	}
+	var all []string
+	for _, m := range tl.snapshot(nil) {
+		for k, v := range m.keys.Ascend(btreemap.Min[string](), btreemap.Max[string]()) {
+			all = append(all, k+"="+v)
+		}
+	}
+	if want := []string{"hb=4", "na=5", "nb=6", "ha=1", "m1=3", "nb=2"}; !slices.Equal(all, want) {
+		t.Errorf("all keys are %q, want %q", all, want)
 	}
 }
 
