@@ -51,6 +51,7 @@ func (s *Server) serveConsole(observed *routeMetrics) fiber.Handler {
 		start := s.decisions.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
+		setAll(&fc.Response.Header, s.shown)
 		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id}
 		if err := s.consolePage(fc, b); err != nil {
 			s.fail(fc, &consoleRoute, &b.req, err)

@@ -83,6 +83,9 @@ func (s *Server) serve(rt route) fiber.Handler {
 		start := s.decisions.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
+		if rt.scope == public {
+			setAll(&fc.Response.Header, s.shown)
+		}
 		if rt.is(standard) {
 			echoRequestID(fc)
 		}

@@ -8,22 +8,30 @@ import (
 
 type header struct{ name, value []byte }
 
-// everyResponse returns the headers of every response. They follow OWASP's REST Security cheat
-// sheet: no other site may frame or load an answer, no browser may guess its type, and no cache may
-// keep it. The responses of site replace some of these headers. Strict-Transport-Security is sent
-// only if apiURL begins with https. A deployment without TLS would lock its clients out with it.
+// everyResponse returns the headers of every response: no browser may guess its type, and no cache may keep it. The
+// responses of site replace some of these headers. Strict-Transport-Security is sent only if apiURL begins with https.
+// A deployment without TLS would lock its clients out with it.
 func everyResponse(apiURL string) []header {
-	lines := []string{
-		"X-Content-Type-Options: nosniff",
-		"Cache-Control: no-store",
+	lines := []string{"X-Content-Type-Options: nosniff", "Cache-Control: no-store"}
+	if strings.HasPrefix(apiURL, "https://") {
+		lines = append(lines, "Strict-Transport-Security: max-age=31536000")
+	}
+	return headersOf(lines...)
+}
+
+// publicResponse returns the further headers of what anybody gets: pages, and documents that a page may show. No other
+// site may frame or load them. An answer to a credential is JSON, CSV or events. A browser shows none of these as a
+// page, and no other site can make it send the credential.
+func publicResponse() []header {
+	return headersOf(
 		"X-Frame-Options: DENY",
 		"Referrer-Policy: no-referrer",
 		"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'",
 		"Cross-Origin-Resource-Policy: same-origin",
-	}
-	if strings.HasPrefix(apiURL, "https://") {
-		lines = append(lines, "Strict-Transport-Security: max-age=31536000")
-	}
+	)
+}
+
+func headersOf(lines ...string) []header {
 	all := make([]header, len(lines))
 	for i, line := range lines {
 		name, value, _ := strings.Cut(line, ": ")

@@ -11,7 +11,7 @@ import (
 )
 
 // TestSecurityHeaders checks that every route and every kind of refusal sends the headers of
-// everyResponse.
+// everyResponse, and that what needs no credential sends those of publicResponse.
 func TestSecurityHeaders(t *testing.T) {
 	h := start(t, func(c *setup) {
 		c.Hosted.APIURL = "https://api.example.com"
@@ -24,13 +24,9 @@ func TestSecurityHeaders(t *testing.T) {
 	check := func(what string, r *reply) {
 		t.Helper()
 		for name, want := range map[string]string{
-			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
-			"Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000",
+			"X-Content-Type-Options": "nosniff", "Strict-Transport-Security": "max-age=31536000",
 		} {
 			r.wantHeader(name, want)
-		}
-		if got := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; ") || !strings.Contains(got, "frame-ancestors 'none'") {
-			t.Errorf("%s = %d, Content-Security-Policy %q, want nothing by default and no frames", what, r.status, got)
 		}
 		want := "no-store"
 		if r.header.Get("ETag") != "" {
@@ -41,13 +37,34 @@ func TestSecurityHeaders(t *testing.T) {
 			r.wantHeader(name, "")
 		}
 	}
+	checkShown := func(what string, r *reply) {
+		t.Helper()
+		check(what, r)
+		for name, want := range map[string]string{
+			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			r.wantHeader(name, want)
+		}
+		if got := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; ") || !strings.Contains(got, "frame-ancestors 'none'") {
+			t.Errorf("%s = %d, Content-Security-Policy %q, want nothing by default and no frames", what, r.status, got)
+		}
+	}
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
 		path := strings.Replace(rt.path, ":"+rt.param, "x", 1)
 		for _, token := range []string{"", h.operator(acme), "service-token"} {
-			check(rt.method+" "+path, h.do(rt.method, path, token, nil))
+			r := h.do(rt.method, path, token, nil)
+			if rt.scope == public {
+				checkShown(rt.method+" "+path, r)
+				continue
+			}
+			check(rt.method+" "+path, r)
+			if got := r.header.Get("Content-Type"); strings.HasPrefix(got, "text/html") {
+				t.Errorf("%s %s sends a page, %s, to a credential", rt.method, path, got)
+			}
 		}
 	}
-	check("unchanged page", h.do("GET", "/", "", nil, "If-None-Match", "*"))
+	checkShown("unchanged page", h.do("GET", "/", "", nil, "If-None-Match", "*"))
+	checkShown("page of the console", h.do("GET", "/console", "", nil))
 	check("unknown path", h.do("GET", "/nope", "", nil))
 	check("unknown method", h.do("PUT", "/health", "", nil))
 	check("credential in the URL", h.do("GET", "/health?token=x", "", nil))

@@ -42,6 +42,7 @@ type Server struct {
 	scratch     *sync.Pool
 	deadlines   deadlines
 	headers     []header // the headers of every response
+	shown       []header // the further headers of a response that needs no credential
 	refused     requestLog
 	connections *limit.Tally[limit.Address]
 	exports     *limit.Tally[string] // by organization
@@ -87,6 +88,7 @@ func New(cfg Config) (*Server, error) {
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
+		shown:     publicResponse(),
 		refused:   requestLog{log: cfg.Log},
 		polls:     limit.NewTally[string](maxPolls, maxPolls/4),
 		exports:   limit.NewTally[string](maxExports, maxExports/16),
