@@ -29,7 +29,7 @@ func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 
 // TestCommitter_RestsAfterACommitOfSeveral checks the pause after a commit of several callers. The
 // pause is as long as the commit. Callers that arrive during the commit or the pause share the next
-// commit. After the commit of a single caller there is no pause. A least rest makes a shorter pause longer.
+// commit. After the commit of a single caller there is no pause, and none while a full batch waits. A least rest makes a shorter pause longer.
 func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -49,6 +49,9 @@ func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
 		{"a least rest", 50 * time.Microsecond, 500 * time.Microsecond, []time.Duration{
 			0, 10 * time.Microsecond, 20 * time.Microsecond, 200 * time.Microsecond, 400 * time.Microsecond, 900 * time.Microsecond,
 		}, []string{"1 at 0s", "2 at 50µs", "2 at 600µs", "1 at 1.15ms"}},
+		{"a full batch waits", 400 * time.Microsecond, 0,
+			append([]time.Duration{0}, slices.Repeat([]time.Duration{100 * time.Microsecond}, 2*maxCommit+1)...),
+			[]string{"1 at 0s", fmt.Sprint(maxCommit, " at 400µs"), fmt.Sprint(maxCommit, " at 800µs"), "1 at 1.6ms"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
