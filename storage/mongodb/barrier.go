@@ -77,6 +77,8 @@ func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 //
 // A handle may have acknowledged a row of changes that the database does not have, because the database was
 // restored. Until its next beat this handle would still decide from the state before. So Barrier refuses.
+// A restore can also bring slots back in which a live handle is missing. So Barrier goes by slots only if
+// the own slot among them has the last own beat. Otherwise it waits until a beat has found what has happened.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.check(ctx, ""); err != nil {
 		return err
@@ -101,13 +103,16 @@ func (s *Store) Barrier(ctx context.Context) error {
 	for try := 0; ; try++ {
 		a := s.others(ctx, *at)
 		err := a.err
-		if err == nil && a.late == 0 {
+		if err == nil && a.late == 0 && !a.old {
 			if err = s.holds(ctx, a.heard); err == nil {
 				return s.available()
 			}
 		}
-		if err == nil && a.live == 0 {
+		if err == nil && a.live == 0 && !a.old {
 			err = s.giveUpSilent(ctx)
+		}
+		if reason := s.available(); reason != nil {
+			return failed(ctx, waiting, reason)
 		}
 		if err != nil && !mongo.IsTimeout(err) && !errors.Is(err, errOpen) {
 			return failed(ctx, waiting, err)
@@ -167,18 +172,27 @@ type answer struct {
 	// late is how many handles are silent or have not acknowledged a time. A handle that was given up is
 	// one of them while a transaction of it may still be open. live are the late ones that are not silent.
 	late, live int
+	// old says that the slots were read without the last own beat: they are of a database before a restore, or
+	// of a primary that was deposed.
+	old bool
 	// heard are the rows that the others have acknowledged, as far as they are not late.
 	heard []lastRow
 	err   error
 }
 
-// others reads the slots of the other handles.
+// others reads the slots of the other handles, together with the own one.
 func (s *Store) others(ctx context.Context, at bson.Timestamp) (a answer) {
-	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
-	rows, err := find[slotRow](ctx, slots, s.slot.used(),
+	l, slots := &s.slot, s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
+	last := l.confirmed.Load()
+	rows, err := find[slotRow](ctx, slots,
+		doc("$or", bson.A{doc("_id", l.id), doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))}),
 		options.Find().SetProjection(doc(slotHolder, 1, slotBeat, 1, slotTold, 1, slotLast, 1)))
+	a.old = true
 	for _, row := range rows {
 		switch {
+		case row.ID == l.id:
+			age, own := l.ageOf(row.Beat)
+			a.old = !own || age < last
 		case s.silent(&row):
 			a.late++
 		case row.Told.Before(at):

@@ -135,6 +135,9 @@ func (l *slot) nextBeat(s *database) string {
 func (l *slot) confirm(row *slotRow) {
 	l.until.Store(row.Until.UnixMilli())
 	l.beat, l.tries = row.Beat, nil
+	if age, ok := l.ageOf(row.Beat); ok {
+		l.confirmed.Store(age)
+	}
 }
 
 // whoseSlot returns why the slot has no beat that this handle has written. Only the primary of a majority

@@ -123,6 +123,7 @@ func TestRenew_ComparesTheDatabase(t *testing.T) {
 	}{
 		"the beat":            {replicasName, id, doc("$set", doc(slotBeat, "x/1")), "has another beat"},
 		"the slot":            {replicasName, id, nil, "the slot of this replica is gone"},
+		"the schema is gone":  {countersName, func(*Store) bson.D { return doc("_id", schemaCounter) }, nil, "the counter of the schema is gone"},
 		"the order":           {countersName, order, doc("$inc", doc(counterN, int64(-1))), `the last revision of organization "org" is 0, and this replica has heard of 1`},
 		"the order is gone":   {countersName, order, nil, `the last revision of organization "org" is 0, and this replica has heard of 1`},
 		"the counter is gone": {countersName, revision, nil, "the counter of revisions is gone"},
@@ -219,6 +220,48 @@ func TestBarrier_AfterNothingWasWritten(t *testing.T) {
 	must(t, err)
 	if err := s.Barrier(t.Context()); !errors.Is(err, errRestored) {
 		t.Errorf("Barrier = %v, want %v", err, errRestored)
+	}
+}
+
+// TestBarrier_WhereSlotsAreRestored takes the slots back to a time before a handle was opened, or loses them, as the
+// middle of a restore does. This handle still decides and has not heard of a change, and no slot says that it is
+// there. Barrier must not go by such slots.
+func TestBarrier_WhereSlotsAreRestored(t *testing.T) {
+	for name, lost := range map[string]bool{"they are older": false, "they are lost": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newDatabase(t, sharedSet(t))
+			s := openTest(t, o)
+			s.silence(t) // no beat notices it first
+			var row slotRow
+			must(t, s.slots().FindOne(t.Context(), s.slot.mine()).Decode(&row))
+			must(t, s.renew(t.Context()))
+			s.background, s.stop = context.WithCancel(context.WithoutCancel(t.Context()))
+			s.done.Go(func() { s.listen(s.background) })
+			other := openTest(t, o)
+			other.silence(t)
+			updateRule(t, s)
+			_, err := s.slots().DeleteOne(t.Context(), other.slot.mine())
+			must(t, err)
+			if lost {
+				_, err = s.slots().DeleteMany(t.Context(), doc())
+			} else {
+				_, err = s.slots().UpdateOne(t.Context(), s.slot.mine(), set(slotBeat, row.Beat))
+			}
+			must(t, err)
+			done := make(chan error, 1)
+			go func() { done <- s.Barrier(t.Context()) }()
+			select {
+			case err := <-done:
+				t.Fatalf("Barrier by slots without a handle that is there = %v", err)
+			case <-time.After(20 * acknowledgeOwn):
+			}
+			if err := s.renew(t.Context()); !errors.Is(err, errRestored) { // the next beat
+				t.Errorf("renew = %v, want %v", err, errRestored)
+			}
+			if err := <-done; !errors.Is(err, errRestored) {
+				t.Errorf("Barrier = %v, want %v", err, errRestored)
+			}
+		})
 	}
 }
 

@@ -65,7 +65,9 @@ type slot struct {
 	// have been written.
 	beat  string
 	tries []string
-	epoch []byte // the epoch of the database, set once
+	// confirmed is the age of the handle in beat.
+	confirmed atomic.Int64
+	epoch     []byte // the epoch of the database, set once
 	// foreign is the reason why the database is no more the one that this handle knew.
 	foreign atomic.Pointer[error]
 }
