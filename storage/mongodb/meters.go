@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -104,11 +105,14 @@ func (s *database) counted(ctx context.Context, chain [16]byte) (int64, error) {
 }
 
 // uncounted returns the heads of a chain after a sequence, without their signatures. It returns
-// at most most heads, or all if most is 0.
+// at most most heads.
 func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
-	unsigned := options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(doc(headSigned, 0, headDecided, 0))
-	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1), unsigned)
+	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1),
+		options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(unsigned))
 }
+
+// unsigned leaves out what meters and counts do not need.
+var unsigned = doc(headSigned, 0, headDecided, 0)
 
 // pending returns the number of uncounted decisions of each organization in month. It reads the
 // state that ctx reads.
@@ -125,28 +129,35 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 	return pending, err
 }
 
-// eachUncounted calls f for each uncounted head of every chain.
+// eachUncounted calls f for each uncounted head of every chain. It asks three times, however many chains there are.
 func (s *Store) eachUncounted(ctx context.Context, f func(*headRow) error) error {
 	chains, err := s.slotChains(ctx)
+	if err != nil || len(chains) == 0 {
+		return err
+	}
+	keys := make([]string, len(chains))
+	for i, chain := range chains {
+		keys[i] = countedKey(chain)
+	}
+	rows, err := find[counterRow](ctx, s.db.Collection(countersName), anyOf("_id", keys))
 	if err != nil {
 		return err
 	}
-	for _, chain := range chains {
-		counted, err := s.counted(ctx, chain)
-		if err != nil {
+	counted := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		counted[row.ID] = row.N
+	}
+	later := make(bson.A, len(chains))
+	for i, chain := range chains {
+		later[i] = headsFrom(chain, counted[keys[i]]+1)
+	}
+	heads, err := find[headRow](ctx, s.heads(), doc("$or", later), options.Find().SetProjection(unsigned))
+	for i := range heads {
+		if err := f(&heads[i]); err != nil {
 			return err
-		}
-		heads, err := s.uncounted(ctx, chain, counted, 0)
-		if err != nil {
-			return err
-		}
-		for i := range heads {
-			if err := f(&heads[i]); err != nil {
-				return err
-			}
 		}
 	}
-	return nil
+	return err
 }
 
 // metered calls f with the uncounted decisions of each organization in month. f's context reads the

@@ -43,6 +43,36 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 	}
 }
 
+// commandsOf returns how many commands of each kind a handle has sent.
+func commandsOf(t *testing.T, reg *prometheus.Registry) map[string]uint64 {
+	t.Helper()
+	counts := make(map[string]uint64)
+	for name, metric := range metricstest.Read(t, reg) {
+		if command, ok := strings.CutPrefix(name, "writ_mongodb_command_duration_seconds "); ok {
+			counts[command] = metric.Count
+		}
+	}
+	return counts
+}
+
+// TestMetered_Commands counts the commands that read a meter. There are no more of them if there are more replicas.
+func TestMetered_Commands(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	w := storagetest.NewWriter()
+	for range 3 {
+		mustCommit(t, w, openTest(t, o), w.Record("org"))
+	}
+	reg := prometheus.NewRegistry()
+	o.Metrics = reg
+	s := openTest(t, o)
+	s.silence(t)
+	before := commandsOf(t, reg)["find succeeded"]
+	n, err := s.Metered(t.Context(), "org", storage.MonthOf(w.Record("org").DecidedAt))
+	if sent := commandsOf(t, reg)["find succeeded"] - before; n != 3 || err != nil || sent != 4 {
+		t.Errorf("Metered = %d, %v after %d reads, want 3 after 4", n, err, sent)
+	}
+}
+
 // TestAppend_Commands counts the commands of Appends whose places are held. The records are inserted, the head is
 // added and the transaction committed. If an intent is decided already, the insert fails, and the intents are
 // found. Then the intents of a number of batches are found first.
@@ -56,15 +86,7 @@ func TestAppend_Commands(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.silence(t)
-	sent := func() map[string]uint64 {
-		counts := make(map[string]uint64)
-		for name, metric := range metricstest.Read(t, reg) {
-			if command, ok := strings.CutPrefix(name, "writ_mongodb_command_duration_seconds "); ok {
-				counts[command] = metric.Count
-			}
-		}
-		return counts
-	}
+	sent := func() map[string]uint64 { return commandsOf(t, reg) }
 	commit := func(what string, want map[string]uint64, records ...*storage.Record) {
 		t.Helper()
 		before := sent()
