@@ -12,6 +12,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
 )
@@ -220,6 +221,49 @@ func TestBarrier_AfterNothingWasWritten(t *testing.T) {
 	must(t, err)
 	if err := s.Barrier(t.Context()); !errors.Is(err, errRestored) {
 		t.Errorf("Barrier = %v, want %v", err, errRestored)
+	}
+}
+
+// TestUpdate_AfterALostOrder deletes the counter of an organization while three handles run. Their beats compare that of
+// another one, of which they have heard last. The next update must notice it, since its revision was given before.
+func TestUpdate_AfterALostOrder(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s, lost := openMortal(t, o)
+	openTest(t, o)
+	openTest(t, o)
+	updateRule(t, s)
+	_, err := s.Update(t.Context(), "else", func(tx storage.Tx) error {
+		return storage.Rules.Put(tx, "else", &engine.Rule{ID: "r"})
+	})
+	must(t, err)
+	_, err = s.db.Collection(countersName).DeleteOne(t.Context(), doc("_id", orderOf("org")))
+	must(t, err)
+	must(t, s.renew(t.Context()))
+	if _, err := s.Update(t.Context(), "org", putRule); !errors.Is(err, errRestored) {
+		t.Errorf("Update after the counter of its organization was lost = %v, want %v", err, errRestored)
+	}
+	if err := <-lost; !errors.Is(err, errRestored) {
+		t.Errorf("lost = %v, want %v", err, errRestored)
+	}
+}
+
+// TestWatch_OfARowByHand inserts a row of changes that no update has made. The handles that hear of it must end.
+func TestWatch_OfARowByHand(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	a, aLost := openMortal(t, o)
+	_, bLost := openMortal(t, o)
+	revision := updateRule(t, a)
+	_, err := a.db.Collection(changesName).InsertOne(t.Context(), newChangeRow("org", revision+1, nil))
+	must(t, err)
+	for _, lost := range []<-chan error{aLost, bLost} {
+		select {
+		case err := <-lost:
+			if !errors.Is(err, errRestored) {
+				t.Errorf("lost = %v, want %v", err, errRestored)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a row of changes by hand was not noticed within a minute")
+		}
 	}
 }
 
