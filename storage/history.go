@@ -19,7 +19,7 @@ import (
 // range of ids.
 type Record struct {
 	OrganizationID string            `json:"organization_id"`
-	IntentID       string            `json:"intent_id"`
+	IntentID       string            `json:"intent_id"` // a canonical UUID: a backend may refuse another
 	IntentDigest   string            `json:"intent_digest"`
 	DecisionID     string            `json:"decision_id"`
 	PolicyID       string            `json:"policy_id"`

@@ -32,7 +32,7 @@ func TestReplicas(t *testing.T) {
 		"Stop": stopOverReplicas, "StopBesideAFrozenReplica": stopBesideFrozen,
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
 		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
-		"RestoredUnderReplicas": restoredUnderReplicas, "Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
+		"RestoredUnderReplicas": restoredUnderReplicas, "TwoSchemas": twoSchemas, "Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}

@@ -366,3 +366,30 @@ func BenchmarkIdle(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRow_Bytes appends rows of 100 organizations in batches of 256, and reports what a row takes on the disk of a
+// member.
+func BenchmarkRow_Bytes(b *testing.B) {
+	set := mongotest.For(b, 1)
+	n := uint64(0)
+	a := &appender{Store: openTest(b, newDatabase(b, set)), B: b, seal: storagetest.Unsigned(), size: 256, n: &n}
+	for b.Loop() {
+		a.next()
+	}
+	if err := set.Admin(b.Context(), doc("fsync", 1)); err != nil { // data in memory alone has no size
+		b.Fatal(err)
+	}
+	var of struct {
+		Data    float64            `bson:"size"`
+		Storage float64            `bson:"storageSize"`
+		All     float64            `bson:"totalIndexSize"`
+		Indexes map[string]float64 `bson:"indexSizes"`
+	}
+	if err := a.db.RunCommand(b.Context(), doc("collStats", recordsName)).Decode(&of); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(n), "rows")
+	for unit, bytes := range map[string]float64{"bson-B": of.Data, "disk-B": of.Storage, "indexes-B": of.All, "_id-index-B": of.Indexes["_id_"]} {
+		b.ReportMetric(bytes/float64(n), unit+"/row")
+	}
+}

@@ -91,25 +91,22 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 	return err
 }
 
-// revisions returns a function that returns the last revision of an organization.
-func (s *database) revisions(ctx context.Context) (func(org string) int64, error) {
+// revisions returns the last revision of each organization.
+func (s *database) revisions(ctx context.Context) (map[string]int64, error) {
 	last := make(map[string]int64)
-	var first int64
 	err := eachOf(ctx, s, countersName, doc(), func(row *counterRow) error {
 		if org, ok := strings.CutPrefix(row.ID, orderBegins); ok {
 			last[org] = row.N
-		} else if row.ID == revisionCounter {
-			first = row.N
 		}
 		return nil
 	})
-	return func(org string) int64 { return max(first, last[org]) }, err
+	return last, err
 }
 
 // checkDocuments compares the documents with their index and with the last revision. It calls f
 // with each document.
 func (s *database) checkDocuments(
-	ctx context.Context, last func(string) int64, f func(storage.Document, string) error,
+	ctx context.Context, last map[string]int64, f func(storage.Document, string) error,
 ) error {
 	keys := int64(0)
 	var some []indexRow
@@ -130,8 +127,8 @@ func (s *database) checkDocuments(
 			return broken("%w", err)
 		}
 		foundBy, id, _, err := c.Describe(d)
-		if err == nil && row.Revision > last(row.Org) {
-			err = fmt.Errorf("it is of revision %d, and the last is %d", d.Revision, last(row.Org))
+		if err == nil && row.Revision > last[row.Org] {
+			err = fmt.Errorf("it is of revision %d, and the last is %d", d.Revision, last[row.Org])
 		}
 		if err != nil {
 			return broken("%s %q: %w", c.Name, d.ID, err)
@@ -188,12 +185,12 @@ func (s *database) checkIndexed(ctx context.Context, want []indexRow) error {
 
 // checkChanges checks that the changes of a row are of its organization and that their revision is not later
 // than the last one.
-func (s *database) checkChanges(ctx context.Context, last func(string) int64) error {
+func (s *database) checkChanges(ctx context.Context, last map[string]int64) error {
 	return eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
 		broken := func(format string, args ...any) error {
 			return &storage.BreakError{OrganizationID: row.Key.Org, Err: fmt.Errorf(format, args...)}
 		}
-		if is := last(row.Key.Org); row.Key.Revision > is {
+		if is := last[row.Key.Org]; row.Key.Revision > is {
 			return broken("the change of revision %d waits to be signed, and the last is %d", row.Key.Revision, is)
 		}
 		for _, c := range row.Changes {

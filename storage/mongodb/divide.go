@@ -46,7 +46,9 @@ func (s *Store) rowsOf(ctx context.Context, intents [][]byte) (map[string]bson.R
 func (a *appending) divideRecords(batch []*storage.Record, look bool) (existing, fresh []*storage.Record, err error) {
 	keys := make([][]byte, len(batch))
 	for i, r := range batch {
-		keys[i] = intentKey(r.OrganizationID, r.IntentKey())
+		if keys[i], err = intentKey(r.OrganizationID, r.IntentID, r.ApprovalID); err != nil {
+			return nil, nil, err
+		}
 	}
 	var stored map[string]bson.Raw
 	if look {

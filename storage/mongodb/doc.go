@@ -8,20 +8,19 @@
 //
 // The server orders binary data by length first. Some keys must be in the order of their bytes.
 // These keys are strings with one character for each byte (latin-1). text(x) below is
-// [storage.Text].
+// [storage.Text]. The ids of an intent and of its approval are 16 bytes each.
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
 //	index      {_id: kind text(org) index key id, d: _id of the document}
 //	changes    {_id: {o: org, r: revision}, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
 //	           and one mark {_id: {o: "", r: 0}, u: random id, c: []}
 //	counters   {_id: "org:" org, n: the last revision of the organization}
-//	           {_id: "revision", n: the last revision of before schema 8, after which those begin, e: random epoch}
+//	           {_id: "revision", n: 0, e: random epoch}
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
 //	replicas   {_id: slot, chain, holder, dead, until, beat, told: cluster time, last: {o: org, r: revision, u: id of its row},
-//	            sessions: [{id, uid: user}], keys: {o: digest of the operator secret, s: [digests of scrub keys]},
-//	            schema: of the holder}
-//	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
+//	            sessions: [{id, uid: user}], keys: {o: digest of the operator secret, s: [digests of scrub keys]}}
+//	records    {_id: text(org) intent [approval], o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
 //	           f: true where it was imported so}
@@ -133,8 +132,7 @@
 // OpenSnapshot refuse a database that they would misread, and a handle that runs ends when the least schema
 // becomes greater than its own. The leader migrates a database of an older schema: it writes the number and
 // then changes validators and indexes. A handle of an older schema does not compare the collections of a newer
-// one, and keeps working while its schema is not less than the least. Schema 8 has another order of changes, so its
-// first handle makes 8 the least schema before it uses the database.
+// one, and keeps working while its schema is not less than the least.
 //
 // # Replicas
 //

@@ -137,7 +137,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 		for i := range batch {
 			batch[i] = l.writer.Record(fmt.Sprint("org-", i%orgs))
 		}
-		batch[0] = l.writer.Record("org-0", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", n) })
+		batch[0] = l.writer.Record("org-0", func(r *storage.Record) { r.IntentID = storagetest.IntentID(1e9 + n) })
 		existing, err := l.writer.Commit(l.Context(), s, batch...)
 		for err != nil {
 			if errors.Is(err, storage.ErrConflict) || l.Context().Err() != nil {

@@ -18,7 +18,7 @@ func TestRow_BytesOfFindings(t *testing.T) {
 		r.Reasons = []string{"rule.deny: no"}
 		r.MetadataKeys, r.Metadata, r.LeftOut = []string{"env"}, nil, []string{"metadata.env"}
 	})
-	before := len(storedRow(r, id))
+	before := len(storedRow(t, r, id))
 	for name, tt := range map[string]struct {
 		change storage.Finding
 		most   int
@@ -31,19 +31,19 @@ func TestRow_BytesOfFindings(t *testing.T) {
 	} {
 		row := *r
 		row.Findings = []storage.Finding{tt.change}
-		if got := len(storedRow(&row, id)) - before; got > tt.most {
+		if got := len(storedRow(t, &row, id)) - before; got > tt.most {
 			t.Errorf("%s: %d bytes more, want at most %d", name, got, tt.most)
 		}
 	}
 	whole := *r
 	whole.MetadataKeys, whole.LeftOut = nil, nil
-	before = len(storedRow(&whole, id))
-	if whole.Metadata = map[string]string{}; len(storedRow(&whole, id))-before > 8 {
-		t.Errorf("metadata without keys takes %d bytes, want at most 8", len(storedRow(&whole, id))-before)
+	before = len(storedRow(t, &whole, id))
+	if whole.Metadata = map[string]string{}; len(storedRow(t, &whole, id))-before > 8 {
+		t.Errorf("metadata without keys takes %d bytes, want at most 8", len(storedRow(t, &whole, id))-before)
 	}
 	bare := *r
 	bare.LeftOut = nil
-	if len(storedRow(&bare, id)) < len(storedRow(r, id)) {
+	if len(storedRow(t, &bare, id)) < len(storedRow(t, r, id)) {
 		t.Errorf("left_out of a mode alone takes bytes")
 	}
 }

@@ -42,8 +42,18 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	t.Helper()
 	ctx, rows := t.Context(), make(map[string][]any)
 	add := func(name string, row any) { rows[name] = append(rows[name], row) }
-	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
-	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(orderSchema)))
+	add(countersName, doc("_id", epochCounter, "n", int64(0)))
+	add(countersName, doc("_id", schemaCounter, "n", int64(schema), "least", int64(oldestSchema)))
+	last := make(map[string]bool)
+	for _, d := range h.Documents {
+		last[d.Org] = true
+	}
+	for _, c := range h.Waiting {
+		last[c.Org] = true
+	}
+	for org := range last {
+		add(countersName, doc("_id", orderOf(org), "n", number(h.LastRevision())))
+	}
 	for id, heads := range h.ByChain {
 		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Told: never, Sessions: []sessionID{}})
 		for i, head := range heads {
@@ -66,7 +76,7 @@ func loadHistory(t *testing.T, s *Store, h *forged.History) {
 	}
 	for _, left := range h.Graves {
 		id := uuid.MustParse(left.DecisionID)
-		add(recordsName, newTombstone(intentKey(left.OrganizationID, left.IntentKey()), id, left.Leaves, left.Imported))
+		add(recordsName, newTombstone(keyOf(t, left.OrganizationID, left.IntentID, left.ApprovalID), id, left.Leaves, left.Imported))
 	}
 	for _, d := range h.Documents {
 		c := storage.CollectionOf(d.Kind)

@@ -176,10 +176,6 @@ const fencePatience = time.Second
 //
 // held selects the slot while the holder is not cleaned up yet. Otherwise there is nothing to do: another handle
 // has done it, and the chain may have a new writer.
-//
-// A holder of a schema before 7, which may have died just before an upgrade, does not change this row. So fence also
-// inserts the next head and deletes it again. Then the key has a version that an earlier transaction does not see, and
-// the server refuses to let that transaction insert it. A later transaction of such a holder reads its slot.
 func (s *Store) fence(ctx context.Context, held bson.D, chain [16]byte, holder string) error {
 	ctx, cancel := context.WithTimeout(ctx, fencePatience)
 	defer cancel()
@@ -195,14 +191,6 @@ func (s *Store) fence(ctx context.Context, held bson.D, chain [16]byte, holder s
 			doc("$set", doc(headHolder, closed+holder, headLast, number(tip.Seq)),
 				"$setOnInsert", doc(headSigned, []byte{}, headMeters, bson.A{})),
 			options.UpdateOne().SetUpsert(true))
-		if err != nil {
-			return err
-		}
-		key := headKey(chain, number(tip.Seq)+1)
-		if _, err := s.heads().InsertOne(ctx, headRow{ID: key, Head: []byte{}, Meters: []meterTick{}}); err != nil {
-			return err
-		}
-		_, err = s.heads().DeleteOne(ctx, doc("_id", key))
 		return err
 	})
 	if hasLabel(err, transient) || mongo.IsTimeout(err) {

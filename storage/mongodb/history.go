@@ -15,8 +15,12 @@ import (
 
 // Decided implements storage.Log.
 func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (r *storage.Record, err error) {
+	key, err := intentKey(org, intentID, approvalID)
+	if err != nil {
+		return nil, storage.ErrNotFound // no such intent was stored
+	}
 	err = s.latest(ctx, org, "reading a decision", func(ctx context.Context) error {
-		r, err = s.oneRecord(ctx, org, doc("_id", intentKey(org, storage.IntentKey(intentID, approvalID))))
+		r, err = s.oneRecord(ctx, org, doc("_id", key))
 		return err
 	})
 	return r, err
@@ -199,10 +203,12 @@ func parts(org string, f *storage.Filter) (indexed, rest bson.D) {
 // ofIntent selects the rows of an intent: the one without an approval, and those under one. The
 // server orders keys by length first.
 func ofIntent(org, intentID string) bson.D {
-	under := len(uuid.Nil.String())
-	from := append(intentKey(org, intentID), make([]byte, 1+under)...)
-	to := append(append(intentKey(org, intentID), 0), bytes.Repeat([]byte{0xff}, under)...)
-	return doc("$or", bson.A{doc("_id", intentKey(org, intentID)), doc("_id", doc("$gte", from, "$lte", to))})
+	key, err := intentKey(org, intentID, "")
+	if err != nil {
+		return doc("_id", doc("$in", bson.A{})) // no such intent was stored
+	}
+	from, to := append(slices.Clone(key), uuid.Nil[:]...), append(slices.Clone(key), uuid.Max[:]...)
+	return doc("$or", bson.A{doc("_id", key), doc("_id", doc("$gte", from, "$lte", to))})
 }
 
 func times(f *storage.Filter) (part bson.D) {

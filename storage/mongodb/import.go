@@ -31,11 +31,20 @@ type importing struct {
 
 func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) error {
 	keys := make([][]byte, 0, len(rows)+len(removed))
+	add := func(intentID, approvalID string) error {
+		key, err := intentKey(i.org, intentID, approvalID)
+		keys = append(keys, key)
+		return err
+	}
 	for _, r := range rows {
-		keys = append(keys, intentKey(i.org, r.IntentKey()))
+		if err := add(r.IntentID, r.ApprovalID); err != nil {
+			return err
+		}
 	}
 	for _, t := range removed {
-		keys = append(keys, intentKey(i.org, t.IntentKey()))
+		if err := add(t.IntentID, t.ApprovalID); err != nil {
+			return err
+		}
 	}
 	stored, err := i.s.rowsOf(i.ctx, keys)
 	if err != nil {

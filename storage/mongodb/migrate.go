@@ -11,7 +11,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // keepEvery is how often a handle looks whether the database still has its collections and indexes.
@@ -95,55 +94,6 @@ func nameOf(index mongo.IndexModel) string {
 		parts = append(parts, fmt.Sprintf("%s_%v", e.Key, e.Value))
 	}
 	return strings.Join(parts, "_")
-}
-
-// upgrade gives a database the order of each organization, before this handle uses it. It first refuses writs
-// of an older schema. Those that run end at their next beat. Until then they commit no update: the validator
-// refuses their rows of changes. So the counter of revisions stays as it is once the validator is there, and the
-// counters of organizations begin after it. Another handle may do the same at the same time.
-func (s *Store) upgrade(ctx context.Context, of *counterRow) error {
-	if s.schema < orderSchema {
-		return nil
-	}
-	_, err := s.db.Collection(countersName).UpdateOne(ctx,
-		doc("_id", schemaCounter, counterLeast, doc("$lt", int64(orderSchema))),
-		set(counterN, s.schema, counterLeast, int64(orderSchema)))
-	if err != nil {
-		return err
-	}
-	validators, err := s.validators(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.migrate(ctx, max(of.N, orderSchema), validators); err != nil {
-		return err
-	}
-	return s.convertChanges(ctx)
-}
-
-// convertChanges gives the rows of changes of an older schema their keys. Such a row is of one organization.
-func (s *Store) convertChanges(ctx context.Context) error {
-	type oldRow struct {
-		Revision int64    `bson:"_id"`
-		ID       []byte   `bson:"u"`
-		Changes  []change `bson:"c"`
-	}
-	changes := s.db.Collection(changesName)
-	var rows []oldRow
-	err := s.latest(ctx, "", "reading changes", func(ctx context.Context) (err error) {
-		rows, err = find[oldRow](ctx, changes, doc("_id", doc("$type", "long")))
-		return err
-	})
-	for _, row := range rows {
-		if err == nil && len(row.Changes) > 0 {
-			is := changeRow{Key: changeKey{row.Changes[0].Org, row.Revision}, ID: row.ID, Changes: row.Changes}
-			_, err = changes.ReplaceOne(ctx, doc("_id", is.Key), is, options.Replace().SetUpsert(true))
-		}
-		if err == nil {
-			_, err = changes.DeleteOne(ctx, doc("_id", row.Revision))
-		}
-	}
-	return err
 }
 
 // migrate gives the collections the validators of this writ's schema. Writs of the older schema keep working:

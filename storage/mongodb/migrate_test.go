@@ -16,68 +16,41 @@ import (
 	"writ.example/writ/storage/storagetest"
 )
 
-// TestUpgrade opens a database of schema 7, in which an unsigned change waits. The counters of organizations must
-// begin after all earlier revisions, and the change must be there. A writ of schema 7 must be refused by name. One
-// that still runs must end, and can commit no update before.
-func TestUpgrade(t *testing.T) {
+// TestMigrate opens a database of this schema with writs of the next one. If older writs can't work beside the next
+// schema, its writ is refused. Otherwise it migrates the database once it leads, and the older handle keeps working.
+func TestMigrate(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	s := openTest(t, o)
+	s, w := openTest(t, o), storagetest.NewWriter()
+	validator := func() bson.Raw {
+		all, err := s.validators(t.Context(), replicasName)
+		must(t, err)
+		return all[replicasName]
+	}
+	before, next := validator(), o
+	next.schema, next.oldest = schema+1, schema+1
+	if _, err := Open(t.Context(), next); err == nil || !strings.Contains(err.Error(), "is older than this writ: its schema is 9, and this writ uses schema 10") {
+		t.Errorf("Open of a writ that needs the next schema = %v", err)
+	}
+	next.oldest = schema
+	is := openTest(t, next)
+	must(t, is.keepOnce(t.Context()))
+	if got := validator(); !bytes.Equal(got, before) {
+		t.Errorf("a handle that does not lead has changed the validator to %s", got)
+	}
+	all, err := is.validators(t.Context())
+	must(t, err)
+	must(t, is.migrate(t.Context(), schema, all)) // as if it led
+	if got := validator(); bytes.Equal(got, before) {
+		t.Errorf("the validator after the migration is %s, want the next one", got)
+	}
+	must(t, s.keepOnce(t.Context()))
+	must(t, s.renew(t.Context()))
+	mustCommit(t, w, s, w.Record("org"))
+	mustCommit(t, w, is, w.Record("org"))
 	updateRule(t, s)
-	s.silence(t)
-	counters, changes := s.db.Collection(countersName), s.db.Collection(changesName)
-	for _, shape := range shapes(7) {
-		must(t, s.db.RunCommand(t.Context(), doc("collMod", shape.name, "validator", doc())).Err())
-	}
-	_, err := changes.DeleteMany(t.Context(), doc())
-	must(t, err)
-	waits := storage.Change{Kind: storage.RuleKind, Org: "org", ID: "r", Digest: [32]byte{1}}
-	old := newChangeRow("org", 41, []storage.Change{waits})
-	for _, row := range []bson.D{doc("_id", int64(41), "u", old.ID, "c", old.Changes), doc("_id", int64(42), "u", old.ID, "c", bson.A{})} {
-		_, err := changes.InsertOne(t.Context(), row)
-		must(t, err)
-	}
-	for id, fields := range map[string]bson.D{
-		revisionCounter: doc(counterN, int64(42)), schemaCounter: doc(counterN, int64(7), counterLeast, int64(7)),
-	} {
-		_, err := counters.UpdateOne(t.Context(), doc("_id", id), doc("$set", fields))
-		must(t, err)
-	}
-	_, err = counters.DeleteOne(t.Context(), doc("_id", orderOf("org")))
-	must(t, err)
-	_, err = s.db.Collection(documentsName).UpdateMany(t.Context(), doc("o", "org"), set("r", int64(41)))
-	must(t, err)
-	_, err = s.slots().UpdateMany(t.Context(), doc(), doc("$set", doc("heard", int64(42), "row", old.ID), "$unset", doc(slotTold, "", slotLast, "")))
-	must(t, err)
-	for _, shape := range shapes(7) {
-		must(t, s.db.RunCommand(t.Context(), doc("collMod", shape.name, "validator", shape.validator())).Err())
-	}
-
-	if _, err := OpenSnapshot(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has schema 7, and its changes") {
-		t.Errorf("OpenSnapshot of schema 7 = %v", err)
-	}
-	is := openTest(t, o)
-	waits.Revision = 41
-	if got, err := is.Changes(t.Context(), storage.Change{}, 9); err != nil || len(got) != 1 || got[0] != waits {
-		t.Errorf("Changes = %+v, %v, want %+v", got, err, waits)
-	}
-	if _, err := changes.InsertOne(t.Context(), doc("_id", int64(43), "u", old.ID, "c", bson.A{})); err == nil {
-		t.Error("a row of changes of schema 7 was stored")
-	}
-	if revision := updateRule(t, is); revision != 43 {
-		t.Errorf("the first revision is %d, want 43", revision)
-	}
-	must(t, is.Trim(t.Context(), []storage.Change{waits}))
-	if got, err := is.Changes(t.Context(), storage.Change{}, 9); err != nil || len(got) != 1 || got[0].Revision != 43 {
-		t.Errorf("Changes after Trim = %+v, %v, want that of revision 43", got, err)
-	}
-	_, err = s.slots().UpdateOne(t.Context(), doc("_id", s.slot.id), set(slotHolder, "old", slotDead, "", slotBeat, "old/1"))
-	must(t, err)
-	if a := is.others(t.Context(), *is.watchers.own.Load()); a.err != nil || a.live != 1 {
-		t.Errorf("%d replicas have not heard, %v, want the one of schema 7", a.live, a.err)
-	}
-	o.schema = 7
-	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "which a writ of schema 8 or later uses, and this writ is of schema 7") {
-		t.Errorf("Open of a writ of schema 7 = %v", err)
+	openTest(t, o) // its schema is not less than the least one
+	if got := validator(); bytes.Equal(got, before) {
+		t.Error("an older handle has changed the validator back")
 	}
 }
 

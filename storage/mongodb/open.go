@@ -41,7 +41,7 @@ type Options struct {
 	// they are not registered.
 	Metrics prometheus.Registerer
 
-	schema int64 // of an older writ, in tests
+	schema, oldest int64 // of another writ, in tests
 }
 
 // database is the connection of a handle. Its methods only read.
@@ -53,6 +53,7 @@ type database struct {
 	metrics *metrics
 	began   time.Time // time of opening; ages are relative to it
 	schema  int64     // the schema that this writ uses
+	oldest  int64     // the oldest schema that this writ uses
 	sharded bool      // the server is a mongos, set once
 
 	// at is the time whose state a [Snapshot] reads. It is zero in a [Store].
@@ -75,7 +76,6 @@ type Store struct {
 
 	turns   turns
 	updates chan *mongo.Session // the free sessions of Update
-	first   int64               // the revision after which an organization's revisions begin
 	counts  transactor          // adds decisions to the meters
 	bulk    transactor          // imports and removals
 
@@ -136,8 +136,12 @@ func connect(ctx context.Context, o Options) (*database, error) {
 	if err := checkOptions(o.URI); err != nil {
 		return nil, err
 	}
+	is, oldest, err := schemas()
+	if err != nil {
+		return nil, err
+	}
 	s := &database{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics(),
-		schema: cmp.Or(o.schema, schema)}
+		schema: cmp.Or(o.schema, is), oldest: cmp.Or(o.oldest, oldest)}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news, s.slot.silent = make(chan struct{}, 1), make(chan []slotRow)
 	majority := writeconcern.Majority()
@@ -152,8 +156,7 @@ func connect(ctx context.Context, o Options) (*database, error) {
 			leastTimeout.Milliseconds(),
 		)
 	}
-	err := checkName(ctx, config)
-	if err != nil {
+	if err := checkName(ctx, config); err != nil {
 		return nil, err
 	}
 	if s.client, err = mongo.Connect(config); err != nil {

@@ -66,7 +66,7 @@ func TestOnShard(t *testing.T) {
 	s, w := openTest(t, newDatabase(t, sharedSet(t))), storagetest.NewWriter()
 	orgs := []string{"a", "a\x00", "a\x00b", "b", strings.Repeat("a", 40)}
 	for _, org := range orgs {
-		for _, intent := range []string{"1", "\xff\xff", uuid.NewString()} {
+		for _, intent := range []string{uuid.Nil.String(), uuid.Max.String(), uuid.NewString()} {
 			mustCommit(t, w, s, w.Record(org, func(r *storage.Record) { r.IntentID = intent }))
 		}
 	}

@@ -289,7 +289,7 @@ func TestCheckIndex(t *testing.T) {
 	chains := w.chains(t)
 	w.count(t, chains[1])
 	uncounted := bson.D{{Key: "_id.c", Value: chains[0][:]}, {Key: "_id.s", Value: int64(1)}}
-	row := bson.D{{Key: "_id", Value: intentKey("acme", w.rows[3].IntentID)}}
+	row := bson.D{{Key: "_id", Value: keyOf(t, "acme", w.rows[3].IntentID, "")}}
 	set := func(e ...bson.E) bson.D { return bson.D{{Key: "$set", Value: bson.D(e)}} }
 	inc := func(field string, n any) bson.D { return bson.D{{Key: "$inc", Value: bson.D{{Key: field, Value: n}}}} }
 	first := bson.D{}
@@ -354,11 +354,11 @@ func TestSnapshot_TwoRowsOfAnID(t *testing.T) {
 	w := writeHistory(t)
 	c := w.s.records()
 	for n, row := range w.rows {
-		which := doc("_id", intentKey("acme", row.IntentID))
+		which := doc("_id", keyOf(t, "acme", row.IntentID, ""))
 		var stored bson.D
 		must(t, c.FindOne(t.Context(), which).Decode(&stored))
 		forged := slices.Clone(stored)
-		forged[0].Value = intentKey("acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n))
+		forged[0].Value = keyOf(t, "acme", fmt.Sprintf("8d9f1c1e-3b5a-4f5e-8a67-%012d", n), "")
 		// In the index of ids, the forged row comes before the real row in one case and after it in
 		// the other.
 		for _, both := range [][]any{{stored, forged}, {forged, stored}} {

@@ -61,7 +61,7 @@ func (s *Store) end(reason error) {
 func (s *Store) beginHearing(ctx context.Context) error {
 	var counter counterRow
 	err := s.latest(ctx, "", "reading the counter of revisions", func(ctx context.Context) error {
-		return s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
+		return s.db.Collection(countersName).FindOne(ctx, doc("_id", epochCounter)).Decode(&counter)
 	})
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Store) beginHearing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.slot.epoch, s.first = counter.Epoch, counter.N
+	s.slot.epoch = counter.Epoch
 	s.watchers.mu.Lock()
 	defer s.watchers.mu.Unlock()
 	s.watchers.at = at
@@ -175,7 +175,7 @@ func (s *Store) compare(ctx context.Context, last *heardRow, tip *receipt.Chain)
 		}))
 	}
 	stages := mongo.Pipeline{
-		doc("$match", anyOf("_id", bson.A{revisionCounter, schemaCounter, orderOf(last.key.Org)})),
+		doc("$match", anyOf("_id", bson.A{epochCounter, schemaCounter, orderOf(last.key.Org)})),
 		doc("$project", doc("_id", 0, "counter", "$$ROOT")),
 		union(changesName, last.key, "change", doc(changeID, 1)),
 	}

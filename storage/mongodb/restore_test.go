@@ -71,7 +71,7 @@ func TestRestore_EndsWhoUsedTheDatabase(t *testing.T) {
 			heard := watchRevisions(t, b)
 			switch name {
 			case "lost its counter":
-				_, err := a.db.Collection(countersName).DeleteOne(t.Context(), doc("_id", revisionCounter))
+				_, err := a.db.Collection(countersName).DeleteOne(t.Context(), doc("_id", epochCounter))
 				must(t, err)
 			case "and it grew on":
 				a.slot.renewing.Lock() // no beat in between
@@ -114,7 +114,7 @@ func TestRenew_ComparesTheDatabase(t *testing.T) {
 	id := func(s *Store) bson.D { return doc("_id", s.slot.id) }
 	head := func(s *Store) bson.D { return doc("_id", headKey(s.slot.chain, 1)) }
 	change := func(s *Store) bson.D { return doc("_id", s.slot.last.Load().key) }
-	revision := func(*Store) bson.D { return doc("_id", revisionCounter) }
+	revision := func(*Store) bson.D { return doc("_id", epochCounter) }
 	order := func(*Store) bson.D { return doc("_id", orderOf("org")) }
 	for name, test := range map[string]struct {
 		collection string

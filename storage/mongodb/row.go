@@ -25,7 +25,7 @@ import (
 // A record is stored as the following document. The method row names the fields in this order.
 // Empty fields are left out, except the first ten.
 //
-//	_id  text(org) intent       d   decision id          at  time of decision, in milliseconds
+//	_id  text(org) ids          d   decision id          at  time of decision, in milliseconds
 //	o    organization           k   decision             ns  its nanoseconds below that
 //	a    agent id               p   policy id            t   action type
 //	s    receipt: {h: digest, e: exp, s: sig, kid, and where they are not the record's k: decision, d: decision id}
@@ -39,19 +39,45 @@ import (
 //	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref,
 //	     rl: 1 if it releases}
 //
+// The ids in _id are the 16 bytes of the intent's id and, if there is an approval, the 16 bytes of the approval's id.
+//
 // Digests and signatures are stored as binary data if their texts are canonical. Every genuine
 // digest or signature is canonical.
 
-// intentKey returns the _id of the record of an intent. key is [storage.Record.IntentKey].
-func intentKey(org, key string) []byte { return appendIntentKey(nil, org, key) }
+// intentKey returns the _id of the record of an intent. approvalID may be empty. Other ids than UUIDs are refused.
+func intentKey(org, intentID, approvalID string) ([]byte, error) {
+	return appendIntentKey(nil, org, intentID, approvalID)
+}
 
-func appendIntentKey(dst []byte, org, key string) []byte {
-	return append(storage.AppendText(slices.Grow(dst, len(org)+2+len(key)), org), key...)
+func appendIntentKey(dst []byte, org, intentID, approvalID string) ([]byte, error) {
+	dst = storage.AppendText(slices.Grow(dst, len(org)+2+2*idLen), org)
+	id, ok := storage.ParseID(intentID)
+	dst = append(dst, id[:]...)
+	if ok && approvalID != "" {
+		id, ok = storage.ParseID(approvalID)
+		dst = append(dst, id[:]...)
+	}
+	if !ok {
+		return nil, refuse(fmt.Errorf("the intent %.64q or its approval %.64q has an id that is no UUID", intentID,
+			approvalID))
+	}
+	return dst, nil
+}
+
+// parseIntent returns the ids in a key after its organization.
+func parseIntent(key string) (intentID, approvalID string, ok bool) {
+	switch len(key) {
+	case 2 * idLen:
+		approvalID = uuid.UUID([]byte(key[idLen:])).String()
+		fallthrough
+	case idLen:
+		return uuid.UUID([]byte(key[:idLen])).String(), approvalID, true
+	}
+	return "", "", false
 }
 
 // tombstonesOf yields filters that together select org's tombstones. There is one filter for each
-// length of an intent's key, because the server orders keys by length first. The longest key has
-// two UUIDs.
+// length of an intent's key, because the server orders keys by length first.
 func tombstonesOf(org string) iter.Seq[bson.D] {
 	return func(yield func(bson.D) bool) {
 		for keys := range intentKeys(org) {
@@ -64,9 +90,8 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 
 // intentKeys yields filters that together select the _id of org's records, one for each length.
 func intentKeys(org string) iter.Seq[bson.D] {
-	id := uuid.Nil.String()
 	return func(yield func(bson.D) bool) {
-		for n := 1; n <= len(storage.IntentKey(id, id)); n++ {
+		for n := idLen; n <= 2*idLen; n += idLen {
 			keys := doc("$gte", append(storage.Text(org), make([]byte, n)...),
 				"$lte", append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...))
 			if !yield(doc("_id", keys)) {
@@ -117,7 +142,10 @@ func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	}
 	r.DecisionID = w.id.String()
 	approval := r.ApprovalID
-	if r.IntentID, r.ApprovalID = storage.CutIntentKey(key); removed {
+	if r.IntentID, r.ApprovalID, ok = parseIntent(key); !ok {
+		c.fail(fmt.Sprintf("row whose key has ids of %d bytes", len(key)))
+	}
+	if removed {
 		return w, c.err
 	}
 	if r.ApprovalID != approval {
@@ -264,6 +292,7 @@ func settlementRow(e *storage.Entry) bson.Raw {
 func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {
 	c := codec{out: make([]byte, 0, 1024*(len(records)+1))}
 	var w parsedRow
+	var err error
 	for len(records) > 0 {
 		n, name := 0, recordsName
 		c.out = c.out[:0]
@@ -272,11 +301,17 @@ func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids d
 			c.part("documents", bsoncore.TypeArray, true, func() {
 				for ; n < len(records) && len(c.out) < storage.MaxBody; n++ {
 					r := records[n]
-					w = parsedRow{appendIntentKey(w.intent[:0], r.OrganizationID, r.IntentKey()), ids[r], r}
+					w.id, w.record = ids[r], r
+					if w.intent, err = appendIntentKey(w.intent[:0], r.OrganizationID, r.IntentID, r.ApprovalID); err != nil {
+						return
+					}
 					c.document(strconv.Itoa(n), true, func() { c.row(&w) })
 				}
 			})
 		})
+		if err != nil {
+			return err
+		}
 		var reply struct {
 			N int `bson:"n"`
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,9 +94,8 @@ const (
 	counterLeast = "least"
 )
 
-// counterRow is a counter. Epoch is in the counter of revisions: it is random and was made with the
-// counter. Least is in the counter of the schema. The counter of revisions is the last revision of before
-// [orderSchema]. Each organization has a counter of its own, which begins there.
+// counterRow is a counter. Epoch is in the counter epochCounter: it is random and was made with the
+// counter. Least is in the counter of the schema.
 type counterRow struct {
 	ID    string `bson:"_id,omitempty"`
 	N     int64  `bson:"n"`
@@ -113,7 +113,6 @@ const (
 	slotLast     = "last"
 	slotSessions = "sessions"
 	slotKeys     = "keys"
-	slotSchema   = "schema"
 )
 
 // slotRow is a slot, with the chain of heads that its holder writes. A handle holds the slot until
@@ -134,7 +133,6 @@ type slotRow struct {
 	Last     *lastRow       `bson:"last,omitempty"`
 	Sessions []sessionID    `bson:"sessions"` // sessions of the holder's transactions
 	Keys     *keyDigests    `bson:"keys,omitempty"`
-	Schema   int64          `bson:"schema,omitempty"` // schema of the holder, from schema 7 on
 }
 
 // lastRow names a row of changes.
@@ -345,23 +343,18 @@ type shape struct {
 
 // shapes returns the shape of each collection in a schema. Each call returns new shapes, because the driver
 // modifies the index models that it gets.
-func shapes(schema int64) []shape {
-	var replicasMay bson.D
-	heard, change := doc("heard", "long", "row", "binData"), "long"
-	if schema >= 6 {
-		replicasMay = doc(slotKeys, "object")
-	}
-	if schema >= orderSchema {
-		replicasMay = append(replicasMay, doc(slotTold, "timestamp", slotLast, "object")...)
-		heard, change = nil, "object"
+func shapes(of int64) []shape {
+	replicasMay := doc(slotKeys, "object", slotTold, "timestamp", slotLast, "object")
+	if of > schema { // only in tests: see linked
+		replicasMay = append(replicasMay, doc("next", "string")...)
 	}
 	return []shape{
 		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
 		{name: indexName, must: doc("_id", "string", indexDocument, "string")},
-		{name: changesName, must: doc("_id", change, changeID, "binData", "c", "array")},
+		{name: changesName, must: doc("_id", "object", changeID, "binData", "c", "array")},
 		{name: countersName, must: doc("_id", "string", counterN, "long")},
-		{name: replicasName, must: slices.Concat(doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead,
-			"string", slotUntil, "date", slotBeat, "string"), heard, doc(slotSessions, "array")), may: replicasMay},
+		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
+			slotUntil, "date", slotBeat, "string", slotSessions, "array"), may: replicasMay},
 		{
 			name: recordsName, must: doc("_id", "binData"),
 			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string",
@@ -481,15 +474,10 @@ func (s *Store) makeCollections(ctx context.Context) error {
 			return err
 		}
 	}
-	if of != nil {
-		if err := s.upgrade(ctx, of); err != nil {
-			return err
-		}
-	}
-	// The schema comes first: a database with a revision and no schema is an older one.
+	// The schema comes first: a database with an epoch and no schema is an older one.
 	epoch := uuid.New()
-	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, min(s.schema, orderSchema)),
-		s.makeCounter(ctx, revisionCounter, counterN, int64(0), counterEpoch, epoch[:]))
+	return errors.Join(s.makeCounter(ctx, schemaCounter, counterN, s.schema, counterLeast, s.oldest),
+		s.makeCounter(ctx, epochCounter, counterN, int64(0), counterEpoch, epoch[:]))
 }
 
 func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error {
@@ -499,28 +487,38 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 }
 
 // The counter schemaCounter has the number of the database's schema, and the least schema that a writ
-// must know to use it. A database without the least one is of before it. A store refuses a database that
-// it would misread. The leader migrates a database of an older schema from oldestSchema on.
+// must know to use it. A store refuses a database that it would misread: one whose least schema is newer than this
+// writ, and one of a schema before oldestSchema. A later schema that older writs can work beside keeps oldestSchema,
+// which is also the least schema of a new database. Then the leader migrates a database of an older schema.
 //
-// Schema 6 has the digests of keys in slots. A writ of schema 5 does not read them. Schema 7 has the rows
-// that say who may add heads to a chain, and chains whose slot was removed, once its least schema is 7 too.
-// Schema 8 has a counter of revisions for each organization. Its least schema is 8, because no older writ can
-// work beside it: see [Store.upgrade].
+// Schema 9 has the ids of intents as bytes.
 const (
-	schema        = 8
-	orderSchema   = 8
-	oldestSchema  = 5
+	schema        = 9
+	oldestSchema  = 9
 	schemaCounter = "format"
 )
+
+// linked makes this writ one of the next schema, for tests of two binaries. The linker sets it to the oldest schema
+// that this writ then uses: "9" is a schema that older writs can work beside. It is empty otherwise.
+var linked string
+
+// schemas returns the schema of this writ and the oldest one that it uses.
+func schemas() (is, oldest int64, err error) {
+	if linked == "" {
+		return schema, oldestSchema, nil
+	}
+	oldest, err = strconv.ParseInt(linked, 10, 64)
+	return schema + 1, oldest, err
+}
 
 // checkSchema returns an error if this writ can't use the database. Otherwise it returns the counter of the
 // schema. A new database has no counters and nothing else.
 func (d *database) checkSchema(ctx context.Context) (of *counterRow, err error) {
-	var revision *counterRow
+	var epoch *counterRow
 	for _, c := range []struct {
 		id  string
 		row **counterRow
-	}{{revisionCounter, &revision}, {schemaCounter, &of}} { // the one that is made last is read first
+	}{{epochCounter, &epoch}, {schemaCounter, &of}} { // the one that is made last is read first
 		row := new(counterRow)
 		err := d.db.Collection(countersName).FindOne(ctx, doc("_id", c.id)).Decode(row)
 		if err == nil {
@@ -530,9 +528,9 @@ func (d *database) checkSchema(ctx context.Context) (of *counterRow, err error) 
 		}
 	}
 	switch {
-	case of == nil && revision != nil:
+	case of == nil && epoch != nil:
 		of = &counterRow{N: 1} // schema 1 has no such counter
-	case revision == nil:
+	case epoch == nil:
 		if err := d.checkEmpty(ctx); err != nil || of == nil {
 			return nil, err
 		}
@@ -544,7 +542,7 @@ func (d *database) checkVersion(of *counterRow) error {
 	const how = "start the writ that wrote it, or export its organizations with that writ and import them into an " +
 		"empty database"
 	switch {
-	case of.Least == 0 || of.N < oldestSchema:
+	case of.N < d.oldest:
 		return fmt.Errorf("the database %s is older than this writ: its schema is %d, and this writ uses schema %d: %s",
 			d.db.Name(), of.N, d.schema, how)
 	case of.Least > d.schema:
@@ -554,7 +552,7 @@ func (d *database) checkVersion(of *counterRow) error {
 	return nil
 }
 
-// checkEmpty returns an error if the database has data, but its counter of revisions is still missing
+// checkEmpty returns an error if the database has data, but its epoch is still missing
 // after the data was found. Open makes the counter before any data.
 func (d *database) checkEmpty(ctx context.Context) error {
 	for _, shape := range shapes(d.schema) {
@@ -563,7 +561,7 @@ func (d *database) checkEmpty(ctx context.Context) error {
 		}
 		err := d.db.Collection(shape.name).FindOne(ctx, doc(), options.FindOne().SetProjection(doc("_id", 1))).Err()
 		if err == nil {
-			err = d.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
+			err = d.db.Collection(countersName).FindOne(ctx, doc("_id", epochCounter)).Err()
 			if errors.Is(err, mongo.ErrNoDocuments) {
 				return fmt.Errorf("the database %s has data in %s and no counter of revisions: a part of it was lost, "+
 					"or it was restored in part: restore the whole database", d.db.Name(), shape.name)
@@ -608,7 +606,7 @@ func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) 
 	if err != nil {
 		return err
 	}
-	for of := int64(oldestSchema); of <= s.schema; of++ {
+	for of := s.oldest; of <= s.schema; of++ {
 		for _, shape := range shapes(of) {
 			if shape.name == name && bytes.Equal(got[name], shape.validator()) {
 				return nil

@@ -105,7 +105,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	for {
 		var row slotRow
 		taken := doc(slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotTold, never,
-			slotLast, "$$REMOVE", slotSessions, sessions, slotSchema, s.schema)
+			slotLast, "$$REMOVE", slotSessions, sessions)
 		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", taken)},
 			after().SetSort(doc("_id", 1))).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {

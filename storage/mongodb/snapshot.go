@@ -51,16 +51,10 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.readAt(ctx, r.at, func(ctx context.Context) error {
-		of, err := r.checkSchema(ctx)
-		if err != nil {
+		if _, err := r.checkSchema(ctx); err != nil {
 			return err
 		}
-		if of != nil && of.N < orderSchema {
-			return fmt.Errorf("the database %s has schema %d, and its changes are read from schema %d on: read it "+
-				"with the writ that wrote it, or start a replica of this one, which migrates it", r.db.Name(), of.N,
-				int64(orderSchema))
-		}
-		err = r.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
+		err := r.db.Collection(countersName).FindOne(ctx, doc("_id", epochCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database",
 				r.db.Name())
@@ -72,7 +66,7 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 // Freeze opens a Snapshot of the database on the store's own connections.
 func (s *Store) Freeze(ctx context.Context) (*Snapshot, error) {
 	r := &Snapshot{shared: true, database: &database{
-		client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began, schema: s.schema,
+		client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began, schema: s.schema, oldest: s.oldest,
 		sharded: s.sharded,
 	}}
 	r.health = health{log: s.health.log, troubles: make(map[string]error)}
@@ -187,7 +181,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	if err := bson.Unmarshal(raw, &left); err != nil {
 		return w, nil, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
-	org, intent, err := cutOrg(left.Intent)
+	org, err := orgOf(left.Intent)
 	if err != nil {
 		return w, nil, err
 	}
@@ -196,7 +190,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 		err = errors.New("it is neither a row nor a tombstone")
 	}
 	if err != nil {
-		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
+		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", w.record.IntentID, err)}
 	}
 	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID,
 		DecisionID: w.record.DecisionID, Imported: left.Imported}
@@ -212,17 +206,16 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	return w, t, nil
 }
 
-// cutOrg splits the key of a record, text(org) intent, into the organization and the key of the
-// intent.
-func cutOrg(key []byte) (org, intent string, err error) {
+// orgOf returns the organization in the key of a record.
+func orgOf(key []byte) (string, error) {
 	for i := 0; i+1 < len(key); i++ {
 		if key[i] != 0 {
 			continue
 		}
 		if key[i+1] == 1 {
-			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), string(key[i+2:]), nil
+			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), nil
 		}
 		i++
 	}
-	return "", "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
+	return "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
 }

@@ -11,8 +11,8 @@ import (
 	"writ.example/writ/storage"
 )
 
-// revisionCounter is the counter that every update raised in a database of before [orderSchema].
-const revisionCounter = "revision"
+// epochCounter is the counter that has the epoch of the database. It counts nothing.
+const epochCounter = "revision"
 
 // orderOf returns the key of the counter of an organization. Every update of the organization raises it.
 func orderOf(org string) string { return orderBegins + org }
@@ -113,7 +113,7 @@ func (s *Store) update(ctx context.Context, org string, f func(storage.Tx) error
 		}
 		u = &update{documents: documents{ctx: ctx, s: s.database}, edits: storage.Edits{Org: org},
 			seen: make(map[string]*documentRow)}
-		if err := u.begin(s.first); err != nil {
+		if err := u.begin(); err != nil {
 			return err
 		}
 		err := f(u)
@@ -157,12 +157,11 @@ type update struct {
 	rows, positions []mongo.WriteModel
 }
 
-// begin raises the counter of the organization. first is the revision after which a new counter begins.
-func (u *update) begin(first int64) error {
+// begin raises the counter of the organization.
+func (u *update) begin() error {
 	var counter counterRow
-	raised := expr("$add", expr("$max", first, orElse(counterN, int64(0))), int64(1))
 	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", orderOf(u.edits.Org)),
-		mongo.Pipeline{set(counterN, raised)}, after().SetUpsert(true)).Decode(&counter)
+		doc("$inc", doc(counterN, int64(1))), after().SetUpsert(true)).Decode(&counter)
 	u.edits.Revision = uint64(counter.N) //nolint:gosec // it counts
 	return err
 }

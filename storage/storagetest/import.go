@@ -96,9 +96,9 @@ var importTests = []test{
 		w.commit(own)
 		w.imports(rows[:1], nil)
 		swapped := *rows[0]
-		swapped.IntentID = "another"
+		swapped.IntentID = IntentID(999_999)
 		taken := *own
-		taken.IntentID = "another"
+		taken.IntentID = IntentID(999_999)
 		changed := *rows[0]
 		changed.AuditDigest = ""
 		unsettled := *rows[1]

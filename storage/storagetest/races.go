@@ -56,16 +56,16 @@ var raceTests = []test{
 				var batch []*storage.Record
 				for k := range 3 {
 					batch = append(batch, w.record("org", func(r *storage.Record) {
-						r.IntentID = fmt.Sprint("shared-", (n+k*racer)%intents)
+						r.IntentID = IntentID(1e9 + (n+k*racer)%intents)
 					}))
 				}
 				for i, r := range w.commit(batch...) {
 					if r == nil {
 						var of int
-						if _, err := fmt.Sscanf(batch[i].IntentID, "shared-%d", &of); err != nil {
+						if _, err := fmt.Sscanf(batch[i].IntentID, intentIDs, &of); err != nil {
 							w.Error(err)
 						}
-						firsts[of].Add(1)
+						firsts[of-1e9].Add(1)
 					}
 				}
 			}

@@ -67,6 +67,11 @@ func decisionID(t time.Time, n int64) string {
 	return id.String()
 }
 
+// IntentID returns a UUID that ends with n. Intents of a [Writer] have numbers far below 1e9.
+func IntentID(n int) string { return fmt.Sprintf(intentIDs, n) }
+
+const intentIDs = "7d9f1c1e-3b5a-4f5e-8a67-%012d"
+
 // Record returns a record of a new intent of org. All fields except the settlement are set. Record
 // then calls each change, and finally adds a receipt without a signature.
 func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Record {
@@ -74,7 +79,7 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 	at := noon.Add(time.Duration(n) * time.Millisecond)
 	r := &storage.Record{
 		OrganizationID: org,
-		IntentID:       fmt.Sprintf("intent-%06d", n),
+		IntentID:       IntentID(int(n)),
 		IntentDigest:   "sha256:" + strings.Repeat("0a", 32),
 		DecisionID:     decisionID(at, n),
 		PolicyID:       "policy-1",

@@ -93,7 +93,7 @@ var writerTests = []replicaTest{
 		var mu [2]sync.Mutex // a handle allows one Append at a time
 		Race(func(racer int) {
 			for i := range intents {
-				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
+				record := w.Record("org", func(r *storage.Record) { r.IntentID = IntentID(1e9 + i) })
 				mu[racer%2].Lock()
 				earlier := r.commit(w, r.handle(racer%2), record)
 				mu[racer%2].Unlock()
