@@ -37,7 +37,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			return err
 		},
 		"Decided": func(ctx context.Context) error {
-			if _, err := s.Decided(ctx, "org", "none", ""); !errors.Is(err, storage.ErrNotFound) {
+			if _, err := s.Decided(ctx, "org", storagetest.IntentID(0), ""); !errors.Is(err, storage.ErrNotFound) {
 				return err
 			}
 			return nil
