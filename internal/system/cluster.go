@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,10 @@ type cluster struct {
 	program, uri string
 	// mortal says that the test kills replicas, so that a lost connection is not a fault.
 	mortal bool
+
+	mu       sync.Mutex
+	launched []*process // all that have served
+	asked    bool       // stacks was called
 }
 
 func newCluster(t *testing.T, set *mongotest.Set) *cluster {
@@ -49,7 +54,34 @@ func (c *cluster) start(t *testing.T, n int) {
 func (c *cluster) launch(t *testing.T) *process {
 	t.Helper()
 	p, ready := c.begin(t)
-	return p.serves(t, ready)
+	p.serves(t, ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.launched = append(c.launched, p)
+	return p
+}
+
+// stacks ends all replicas and returns their logs, which then have the stacks of all goroutines. A failure calls it
+// that is about a replica that does not answer. A later call returns nothing, and so does one without a cluster.
+func (c *cluster) stacks() string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked {
+		return ""
+	}
+	c.asked = true
+	var all strings.Builder
+	for _, p := range c.launched {
+		select {
+		case <-p.done:
+		default:
+			fmt.Fprintf(&all, "\n%s", p.stacks())
+		}
+	}
+	return all.String()
 }
 
 // begin is like launch for a new replica. It does not wait until the replica serves.
@@ -116,7 +148,7 @@ func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answ
 		}
 		tries = append(tries, fmt.Sprintf("%v +%v %s = %d %s %v", sent.Sub(began).Round(time.Millisecond), time.Since(sent).Round(time.Millisecond), url, got.status, got.body, err))
 		if time.Since(began) > patience {
-			return got, fmt.Errorf("evaluate %s: no decision for %v:\n%s", in.id, patience, strings.Join(tries, "\n"))
+			return got, fmt.Errorf("evaluate %s: no decision for %v:\n%s%s", in.id, patience, strings.Join(tries, "\n"), c.stacks())
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -159,7 +159,11 @@ func (l *replicaLoad) await(t *testing.T, n int) {
 		return len(l.took)
 	}
 	from := count()
-	waitFor(t, fmt.Sprintf("%d answers", n), func() bool { return count() >= from+n })
+	for late := time.Now().Add(patience); count() < from+n; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("%d answers within %v, want %d%s", count()-from, patience, n, l.cluster.stacks())
+		}
+	}
 }
 
 // audit sends every intent once more. The answer must be the same as before.
@@ -186,11 +190,12 @@ func (l *replicaLoad) audit(t *testing.T) {
 // flip is the kill switch of an agent, or the one that stops the organization. It is set through
 // replicas.
 type flip struct {
-	t    *testing.T
-	path string // of its status
-	off  string // the status with which it refuses
-	code string // with which it refuses
-	took []time.Duration
+	t       *testing.T
+	cluster *cluster
+	path    string // of its status
+	off     string // the status with which it refuses
+	code    string // with which it refuses
+	took    []time.Duration
 	// thrown counts the answers to PATCHes. It is odd while the switch is certainly in force.
 	thrown atomic.Int64
 }
@@ -199,12 +204,12 @@ type flip struct {
 func newFlip(t *testing.T, c *cluster, name string) *flip {
 	t.Helper()
 	id := newClient(t, c.replicas[0].url, c.token).newAgent(t, name)
-	return &flip{t: t, path: "/v1/agents/" + id + "/status", off: "disabled", code: "agent.disabled:"}
+	return &flip{t: t, cluster: c, path: "/v1/agents/" + id + "/status", off: "disabled", code: "agent.disabled:"}
 }
 
 // newStop returns the switch that stops the organization.
-func newStop(t *testing.T) *flip {
-	return &flip{t: t, path: organizationStatus, off: "stopped", code: "organization.stopped:"}
+func newStop(t *testing.T, c *cluster) *flip {
+	return &flip{t: t, cluster: c, path: organizationStatus, off: "stopped", code: "organization.stopped:"}
 }
 
 const organizationStatus = "/v1/organization/status"
@@ -244,9 +249,13 @@ func (f *flip) insist(s sender, i int, urls func() []string) error {
 			}
 			return nil
 		case err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "":
-			return fmt.Errorf("PATCH of the status = %d %s, Retry-After %q, %w", got.status, got.body, got.retryAfter, err)
+			stacks := ""
+			if time.Since(began) > patience {
+				stacks = f.cluster.stacks()
+			}
+			return fmt.Errorf("PATCH of the status = %d %s, Retry-After %q, %w%s", got.status, got.body, got.retryAfter, err, stacks)
 		case time.Since(began) > patience:
-			return fmt.Errorf("PATCH of the status = %d %s for %v", got.status, got.body, patience)
+			return fmt.Errorf("PATCH of the status = %d %s for %v%s", got.status, got.body, patience, f.cluster.stacks())
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

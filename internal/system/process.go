@@ -3,6 +3,8 @@ package system
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,6 +118,23 @@ func (p *process) serves(t *testing.T, ready <-chan bool) *process {
 		t.Fatalf("writ serve does not serve after %v\n%s", patience, p.stderr)
 	}
 	return p
+}
+
+// stacks ends the process, unless it has ended already, and returns its log. The log then ends with the stacks of all
+// its goroutines, which say what it waited for.
+func (p *process) stacks() string {
+	err := p.cmd.Process.Signal(syscall.SIGQUIT)
+	if err == nil {
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			err = errors.New("it does not end")
+		}
+	}
+	if err != nil {
+		return fmt.Sprintf("%s after SIGQUIT: %v\n%s", p.url, err, p.stderr)
+	}
+	return fmt.Sprintf("%s after SIGQUIT:\n%s", p.url, p.stderr)
 }
 
 // kill ends the process as kill -9 does, unless it has ended already.

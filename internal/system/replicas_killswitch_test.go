@@ -28,7 +28,7 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 // stopOverReplicas does the same with the switch that stops the organization.
 func stopOverReplicas(t *testing.T, c *cluster) {
 	c.start(t, 2)
-	flipOverReplicas(t, c, newStop(t))
+	flipOverReplicas(t, c, newStop(t, c))
 	c.stop(t)
 }
 
@@ -84,7 +84,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 // stopBesideFrozen does the same with the switch that stops the organization.
 func stopBesideFrozen(t *testing.T, c *cluster) {
 	c.start(t, 2)
-	flipBesideFrozen(t, c, newStop(t))
+	flipBesideFrozen(t, c, newStop(t, c))
 	c.stop(t)
 }
 

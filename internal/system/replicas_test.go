@@ -2,6 +2,7 @@ package system
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"writ.example/writ/storage/mongodb/mongotest"
@@ -35,5 +36,18 @@ func TestReplicas(t *testing.T) {
 		"RestoredUnderReplicas": restoredUnderReplicas, "TwoSchemas": twoSchemas, "Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
+	}
+}
+
+// TestCluster_Stacks checks that a failure about a silent replica says what all its goroutines waited for.
+func TestCluster_Stacks(t *testing.T) {
+	c := newCluster(t, nil)
+	c.start(t, 1)
+	if got := c.stacks(); !strings.Contains(got, "main.main") ||
+		!strings.Contains(got, c.replicas[0].url) || strings.Count(got, "\ngoroutine ") < 3 {
+		t.Errorf("the stacks of a replica are %q", got)
+	}
+	if again := c.stacks(); again != "" {
+		t.Errorf("a second call returns %q, want nothing", again)
 	}
 }
