@@ -25,10 +25,12 @@ type sights struct {
 	beats map[int64]sight
 }
 
-// sight is a beat. since is the age of this handle when it has first seen it.
+// sight is a beat. since is the age of this handle when it has first seen it, and beats is how many beats of its own
+// had succeeded then.
 type sight struct {
 	beat  string
 	since int64
+	beats uint64
 }
 
 // silent records the beat of a slot and reports whether its holder is silent. A holder that was given up is
@@ -44,10 +46,19 @@ func (s *Store) silent(row *slotRow) bool {
 	}
 	seen, ok := s.sights.beats[row.ID]
 	if !ok || seen.beat != row.Beat {
-		s.sights.beats[row.ID] = sight{row.Beat, s.age()}
+		s.sights.beats[row.ID] = sight{row.Beat, s.age(), s.slot.beats.Load()}
 		return false
 	}
 	return time.Duration(s.age()-seen.since) > lease
+}
+
+// mayGiveUp reports whether this handle may give up the holder of a slot, which is silent. It may, too, if as many
+// beats of its own have succeeded since the holder's last as two leases have, with failures between them. On a busy
+// machine a beat fails now and then, and until a dead handle is given up its open transactions block others.
+func (s *Store) mayGiveUp(row *slotRow) bool {
+	s.sights.mu.Lock()
+	defer s.sights.mu.Unlock()
+	return s.maySettle() || s.slot.beats.Load()-s.sights.beats[row.ID].beats > uint64(2*lease/beatEvery)
 }
 
 // used selects the slots of other handles that are held or not cleaned up.
@@ -94,15 +105,15 @@ func (s *Store) giveUpSilent(ctx context.Context) error {
 	return s.giveUpAll(ctx, silent)
 }
 
-// giveUpAll gives up silent handles if maySettle allows it. It also cleans up after every handle that was given up
+// giveUpAll gives up silent handles if mayGiveUp allows it. It also cleans up after every handle that was given up
 // earlier, if that is still needed. A handle that can't be cleaned up yet does not keep others from it.
 func (s *Store) giveUpAll(ctx context.Context, silent []slotRow) error {
 	var errs []error
 	for _, row := range silent {
-		if !s.maySettle() {
-			break
-		}
 		if row.Holder != "" {
+			if !s.mayGiveUp(&row) {
+				continue
+			}
 			s.health.log.Warn("another replica is silent and is given up", "slot", row.ID)
 			if err := s.giveUp(ctx, &row); err != nil {
 				errs = append(errs, err)

@@ -234,3 +234,33 @@ func TestGiveUp_NotOfANewBeat(t *testing.T) {
 	}
 	must(t, b.renew(t.Context()))
 }
+
+// TestGiveUp_WhileBeatsFailAtTimes checks that a handle gives up a dead one although its own beats fail now and then, as
+// on a busy machine. The dead one has left a transaction open that blocks the meter, and the server ends none.
+func TestGiveUp_WhileBeatsFailAtTimes(t *testing.T) {
+	t.Parallel()
+	set := mongotest.For(t, 1)
+	must(t, set.Admin(t.Context(), doc("setParameter", 1, "transactionLifetimeLimitSeconds", 3600)))
+	o := newDatabase(t, set)
+	s, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	mustCommit(t, w, dead, w.Record("org"))
+	begun, ended := make(chan error, 1), make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error {
+		_, err := dead.countHeads(ctx, dead.slot.chain)
+		begun <- err
+		<-ended
+		return context.Canceled
+	})
+	must(t, <-begun)
+	dead.silence(t)
+	await(t, "the end of the dead handle's transaction", func() bool {
+		s.slot.sound.Store(s.age()) // a beat has failed
+		n, err := s.slots().CountDocuments(t.Context(), doc("_id", dead.slot.id, slotHolder, "", slotDead, ""))
+		return err == nil && n == 1
+	})
+	n, err := storagetest.Grant(t.Context(), s, "org", storage.MonthOf(w.Record("org").DecidedAt), 100, 10)
+	if err != nil || n == 0 {
+		t.Errorf("Grant = %d, %v, want places", n, err)
+	}
+}

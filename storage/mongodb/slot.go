@@ -51,6 +51,8 @@ type slot struct {
 	// sound is an age of the handle. All beats since this age have succeeded. beaten is the age at
 	// the start of the last successful beat.
 	sound, beaten atomic.Int64
+	// beats counts the beats that have succeeded.
+	beats atomic.Uint64
 	// until is the earliest time at which the slot expires, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
@@ -224,7 +226,7 @@ func (l *slot) mine() bson.D {
 	return doc("_id", l.id, slotHolder, l.holder)
 }
 
-// maySettle reports whether this handle may give up silent handles. Its own beats must have
+// maySettle reports whether this handle's own beats have
 // succeeded for longer than a lease. If its own beats failed, the replica set was unavailable. Then
 // the other handles need time to renew their slots.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
@@ -252,6 +254,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	s.slot.beaten.Store(began)
+	s.slot.beats.Add(1)
 	s.health.report(passing, s.checkStream())
 	silent, unread := s.look(ctx)
 	if unread == nil {
