@@ -67,6 +67,8 @@ type watchers struct {
 	storage.Watchers
 	// at is the time of the last event that was handled. All changes up to this time were told.
 	at bson.Timestamp
+	// part is the time of a transaction of which only the first rows were told.
+	part bson.Timestamp
 	// rows has the ids of the last rows that were heard, by key. keys are their keys, in a circle.
 	rows map[changeKey]string
 	keys [1024]changeKey
@@ -124,28 +126,36 @@ type heardRow struct {
 	id  string
 }
 
-// hear tells the watchers the changes of a row, and acknowledges its time. mu is held.
+// hear tells the watchers the changes of a row. If no other row of its transaction follows, hear acknowledges its
+// time. mu is held.
 func (w *watchers) hear(s *Store, at bson.Timestamp, row *changeRow) {
 	for _, c := range row.changes() {
 		w.Tell(c)
 	}
-	w.at = at
 	last := *s.slot.last.Load()
-	last.at = at
+	if row.Left > 0 {
+		w.part = at
+	} else {
+		w.at, last.at = at, at
+	}
 	if row.Key.Revision > 0 { // it is no mark
 		last.key, last.id = row.Key, string(row.ID)
 		w.keep(&last)
 	}
 	s.slot.last.Store(&last)
 	own, ok := w.awaited.remove(row.ID)
-	if !ok {
-		s.slot.wake()
-		return
+	if ok {
+		w.own.Store(&at)
+		w.marked.Store(max(w.marked.Load(), own.covers))
+		close(own.told)
 	}
-	w.own.Store(&at)
-	w.marked.Store(max(w.marked.Load(), own.covers))
-	close(own.told)
-	time.AfterFunc(acknowledgeOwn, s.slot.wake)
+	switch {
+	case row.Left > 0:
+	case ok:
+		time.AfterFunc(acknowledgeOwn, s.slot.wake)
+	default:
+		s.slot.wake()
+	}
 }
 
 // keep notes a row that was heard. mu is held.

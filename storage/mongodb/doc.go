@@ -12,7 +12,8 @@
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
 //	index      {_id: kind text(org) index key id, d: _id of the document}
-//	changes    {_id: {o: org, r: revision}, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
+//	changes    {_id: {o: org, r: revision}, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}],
+//	            n: how many rows of its transaction follow}
 //	           and one mark {_id: {o: "", r: 0}, u: random id, c: []}
 //	counters   {_id: "org:" org, n: the last revision of the organization}
 //	           {_id: "revision", n: 0, e: random epoch}
@@ -100,11 +101,18 @@
 // conflicts with this. So the updates of an organization are serialized, and those of others do not wait. Documents
 // without an organization have the counter of the organization "".
 //
+// Most of what an update costs the members is its commit. So updates of different organizations that come while
+// others run share the next transaction. Their functions run at the same time, and one request reads what all of them
+// wait for. A function that scans runs after the others, alone. If one of them fails before anything of it was sent,
+// the others go on. If the transaction fails, each runs again in a transaction of its own, because one may be at
+// fault or conflict with another handle. So it does if two write the same document.
+//
 // # Changes
 //
 // A handle tells its watchers all changes, also its own, in the order of one change stream. In it, the changes of an
 // organization are in the order of its revisions. An update waits until its own row has come. Each event has a
-// cluster time. After a stream has failed, the handle opens a new stream at the time of the last event. If the oplog
+// cluster time. The rows of one transaction have the same time, and a handle acknowledges it when it was told the last
+// of them. After a stream has failed, the handle opens a new stream at the time of the last event. If the oplog
 // does not have this time any more, it tells its watchers EverythingChanged.
 //
 // A slot has the time up to which its watchers were told. [Store.Barrier] waits until all slots have the time of the
@@ -151,7 +159,7 @@
 //
 // A handle gives up another handle when it has seen no new beat of it for as long as a slot lasts, by its own
 // clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have succeeded
-// for as long. It ends the open transactions of the lost handle, which could otherwise block others for a minute.
+// for as long, or as many as a slot lasts twice, with failures between them. It ends the open transactions of the lost handle, which could otherwise block others for a minute.
 // The handles may have different MongoDB users, and then the server may refuse this. So it also closes the chain:
 // the row of the chain names no writer any more. An open transaction of the lost handle has changed this row, or
 // can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost

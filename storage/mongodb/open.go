@@ -75,6 +75,8 @@ type Store struct {
 	sessions []*mongo.Session
 
 	turns   turns
+	groups  groups              // the updates that wait
+	retries groups              // those that run again, each in a transaction of its own
 	updates chan *mongo.Session // the free sessions of Update
 	counts  transactor          // adds decisions to the meters
 	bulk    transactor          // imports and removals
@@ -212,6 +214,8 @@ func (s *Store) begin(ctx context.Context) (err error) {
 		}
 		s.sessions = append(s.sessions, *session)
 	}
+	s.groups.most, s.groups.size = maxGroups, maxGroup
+	s.retries.most, s.retries.size = maxRetries, 1
 	s.updates = make(chan *mongo.Session, maxUpdates)
 	for _, session := range s.sessions[len(of)-maxUpdates:] {
 		s.updates <- session

@@ -64,11 +64,13 @@ const changeID = "u"
 // changeRow lists the changes of an update. An update without changes has no row. A row of revision 0 is a
 // mark: see [Store.Barrier].
 //
-// ID is random. A database that was restored has other rows under the same revisions.
+// ID is random. A database that was restored has other rows under the same revisions. Left is how many rows of the
+// same transaction come after this one in the change stream, all with the same time.
 type changeRow struct {
 	Key     changeKey `bson:"_id"`
 	ID      []byte    `bson:"u"`
 	Changes []change  `bson:"c"`
+	Left    int64     `bson:"n,omitempty"`
 }
 
 type changeKey struct {

@@ -109,6 +109,11 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	if err := stream.Decode(&e); err != nil {
 		return err
 	}
+	return s.handle(&e)
+}
+
+// handle handles an event. The events of a transaction have the same time.
+func (s *Store) handle(e *streamEvent) error {
 	w := &s.watchers
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +129,10 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 		return errors.New("a row of changes without its document")
 	}
 	key := e.Change.Key
-	if _, again := w.rows[key]; again {
+	if id, again := w.rows[key]; again {
+		if e.At.Equal(w.part) && id == string(e.Change.ID) {
+			return nil // it was told before the stream was opened, but not all of its transaction
+		}
 		return s.abandon(restored("revision %d of organization %q came again", key.Revision, key.Org))
 	}
 	w.hear(s, e.At, e.Change)

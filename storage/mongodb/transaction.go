@@ -31,19 +31,23 @@ var errUnknownCommit = errors.New("whether the transaction was committed is unkn
 // is unknown.
 func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
 	for try := 0; ; try++ {
-		err := start(ctx, session)
-		if err != nil {
-			return err
-		}
-		if err = f(mongo.NewSessionContext(ctx, session)); err != nil {
-			abort(ctx, session)
-		} else {
-			err = commit(ctx, session)
-		}
+		err := transactOnce(ctx, session, f)
 		if err == nil || !hasLabel(err, transient) || errors.Is(err, errUnknownCommit) || !pause(ctx, try) {
 			return err
 		}
 	}
+}
+
+// transactOnce does the same as transact, without a retry.
+func transactOnce(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
+	if err := start(ctx, session); err != nil {
+		return err
+	}
+	if err := f(mongo.NewSessionContext(ctx, session)); err != nil {
+		abort(ctx, session)
+		return err
+	}
+	return commit(ctx, session)
 }
 
 // transactor runs the transactions of one kind of work. It runs one transaction at a time, in

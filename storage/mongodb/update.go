@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ.example/writ/storage"
 )
@@ -18,9 +19,6 @@ const epochCounter = "revision"
 func orderOf(org string) string { return orderBegins + org }
 
 const orderBegins = "org:"
-
-// maxUpdates is how many updates of a handle run at the same time.
-const maxUpdates = 32
 
 // turns let the updates of an organization by this handle run one after the other. At the same time they would
 // conflict and be tried again.
@@ -67,20 +65,28 @@ func (t *turns) take(ctx context.Context, org string) (done func(), err error) {
 // update of the organization conflicts with it. Therefore the updates of an organization are serialized in the
 // order of their revisions. An update without writes also commits, because only the commit
 // confirms f's reads. The watchers are told when the row of changes comes back in the change stream.
+//
+// Updates of other organizations may share the transaction: see groups.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := s.check(ctx, org); err != nil {
 		return 0, err
 	}
-	u, err := s.update(ctx, org, f)
-	if u != nil && u.told != nil {
-		if err == nil {
-			s.watchers.wait(s, &u.row, u.told)
-		} else {
-			s.watchers.awaited.remove(u.row.ID)
-		}
-	}
+	done, err := s.turns.take(ctx, org)
 	if err != nil {
 		return 0, err
+	}
+	m := &member{ctx: ctx, org: org, f: f, run: make(chan *update), ended: make(chan struct{})}
+	func() {
+		defer done()
+		s.together(m)
+	}()
+	if m.err != nil {
+		m.forget(s)
+		return 0, m.err
+	}
+	u := m.u
+	if u.told != nil {
+		s.watchers.wait(s, &u.row, u.told)
 	}
 	if err := s.available(); err != nil { // the database was restored
 		return 0, err
@@ -92,46 +98,6 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		return 0, nil
 	}
 	return u.edits.Revision, nil
-}
-
-func (s *Store) update(ctx context.Context, org string, f func(storage.Tx) error) (u *update, err error) {
-	done, err := s.turns.take(ctx, org)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	var session *mongo.Session
-	select {
-	case session = <-s.updates:
-		defer func() { s.updates <- session }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	try := func(ctx context.Context) error {
-		if u != nil && u.told != nil {
-			s.watchers.awaited.remove(u.row.ID)
-		}
-		u = &update{documents: documents{ctx: ctx, s: s.database}, edits: storage.Edits{Org: org},
-			seen: make(map[string]*documentRow)}
-		if err := u.begin(); err != nil {
-			return err
-		}
-		err := f(u)
-		if u.err != nil {
-			return u.err
-		}
-		if err != nil {
-			return refuse(err)
-		}
-		return u.end(&s.watchers)
-	}
-	err = s.do(ctx, org, "updating documents", func(ctx context.Context) error {
-		return transact(ctx, session, try)
-	})
-	if errors.Is(err, errRestored) {
-		err = s.abandon(err)
-	}
-	return u, err
 }
 
 // revision returns the last revision of an organization.
@@ -155,25 +121,22 @@ type update struct {
 	seen map[string]*documentRow
 	// rows and positions are the writes that were not sent yet, in their order.
 	rows, positions []mongo.WriteModel
+	// written has the keys of rows and positions that were written. again says that one was written more than once, so
+	// that their order matters. sent says that some were sent.
+	written     map[string]struct{}
+	again, sent bool
+	// reports goes to the group. shared says that functions of other updates run at the same time: then reads go to the
+	// group, too, and a scan is refused and noted in scans.
+	reports       chan report
+	shared, scans bool
 }
 
-// begin raises the counter of the organization.
-func (u *update) begin() error {
-	var counter counterRow
-	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", orderOf(u.edits.Org)),
-		doc("$inc", doc(counterN, int64(1))), after().SetUpsert(true)).Decode(&counter)
-	u.edits.Revision = uint64(counter.N) //nolint:gosec // it counts
-	return err
-}
-
-func (u *update) end(w *watchers) error {
-	if err := u.send(); err != nil || len(u.edits.Changes) == 0 {
-		return err
+// note notes that a key was written.
+func (u *update) note(key string) {
+	if _, ok := u.written[key]; ok {
+		u.again = true
 	}
-	u.row = newChangeRow(u.edits.Org, u.edits.Revision, u.edits.Changes)
-	u.told = w.await(u.row.ID)
-	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, u.row)
-	return err
+	u.written[key] = struct{}{}
 }
 
 func (u *update) send() error {
@@ -184,7 +147,9 @@ func (u *update) send() error {
 		if len(*of.writes) == 0 {
 			continue
 		}
-		if _, err := u.s.db.Collection(of.collection).BulkWrite(u.ctx, *of.writes); err != nil {
+		u.sent = true
+		bulk := options.BulkWrite().SetOrdered(u.again)
+		if _, err := u.s.db.Collection(of.collection).BulkWrite(u.ctx, *of.writes, bulk); err != nil {
 			return u.fail(err)
 		}
 		*of.writes = nil
@@ -218,25 +183,53 @@ func (u *update) read(keys ...string) error {
 		_, ok := u.seen[key]
 		return ok
 	})
-	rows, err := find[*documentRow](u.ctx, u.s.db.Collection(documentsName), anyOf("_id", keys))
-	if err != nil {
-		return u.fail(err)
+	if u.shared {
+		e := report{u: u, keys: keys, read: make(chan error)}
+		u.reports <- e
+		return u.fail(<-e.read)
 	}
+	rows, err := find[*documentRow](u.ctx, u.s.db.Collection(documentsName), anyOf("_id", keys))
+	if err == nil {
+		err = u.see(keys, rows)
+	}
+	return u.fail(err)
+}
+
+// see notes the documents of keys, which may be in rows.
+func (u *update) see(keys []string, rows []*documentRow) error {
 	for _, key := range keys {
 		u.seen[key] = nil
 	}
 	for _, row := range rows {
+		if !slices.Contains(keys, row.Key) {
+			continue
+		}
 		if row.Org == u.edits.Org && row.Revision >= number(u.edits.Revision) {
-			return u.fail(restored("revision %d follows revision %d of organization %q", u.edits.Revision, row.Revision,
-				row.Org))
+			return restored("revision %d follows revision %d of organization %q", u.edits.Revision, row.Revision, row.Org)
 		}
 		u.seen[row.Key] = row
 	}
 	return nil
 }
 
+// errScans is what a function gets that scans while others share its transaction. It is called again.
+var errScans = errors.New("the update has to run after others")
+
+// Prefetch implements storage.Prefetcher.
+func (u *update) Prefetch(queries ...storage.Query) error {
+	if u.shared {
+		u.scans = true
+		return errScans
+	}
+	return u.documents.Prefetch(queries...)
+}
+
 // Scan implements storage.Reader.
 func (u *update) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
+	if u.shared {
+		u.scans = true
+		return errScans
+	}
 	if err := u.send(); err != nil {
 		return err
 	}
@@ -258,6 +251,7 @@ func (u *update) write(e storage.Edit, err error) error {
 	u.wrote = true
 	d := e.Document
 	key := documentKey(e.Collection, d.Org, d.ID)
+	u.note(key)
 	if e.Removed {
 		u.seen[key] = nil
 		u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
@@ -270,11 +264,13 @@ func (u *update) write(e storage.Edit, err error) error {
 	was, is := positions(d, e.Before), positions(d, e.After)
 	for _, at := range was {
 		if !slices.Contains(is, at) {
+			u.note(at)
 			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(doc("_id", at)))
 		}
 	}
 	for _, at := range is {
 		if !slices.Contains(was, at) {
+			u.note(at)
 			u.positions = append(u.positions, mongo.NewInsertOneModel().SetDocument(doc("_id", at, indexDocument, key)))
 		}
 	}
