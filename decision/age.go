@@ -68,6 +68,23 @@ func (s *Service) readAge(ctx context.Context) {
 	}
 }
 
+// forget forgets intents of org's removed records, at most max, if the store can. All replicas refuse these intents.
+func (s *Service) forget(ctx context.Context, org string, max int) (int, error) {
+	store, ok := s.cfg.Store.(storage.Forgetter)
+	if !ok {
+		return 0, nil
+	}
+	age, err := s.Documents.IntentAge(ctx)
+	if age == nil || err != nil {
+		return 0, err
+	}
+	from, before := age.Forgettable(s.cfg.Now())
+	if !from.Before(before) {
+		return 0, nil
+	}
+	return store.Forget(ctx, org, from, before, max)
+}
+
 // aged returns the earlier decision of an intent whose issued_at is too far away. If the intent was
 // not decided earlier, the error is an [*AgeError]. An intent that is more than twice too old is
 // refused without a look: its decision need not be remembered. An approval shows that the intent

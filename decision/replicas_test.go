@@ -169,6 +169,43 @@ func TestDecision_IntentAge_OneForAllReplicas(t *testing.T) {
 	decided(-1000*time.Hour, true)
 }
 
+// TestDecision_IntentAge_ForgetsRemovedIntents checks that a removed intent is forgotten once three times the age and an
+// hour have passed, and no earlier. It stays refused when the age is raised, and is remembered without an age.
+func TestDecision_IntentAge_ForgetsRemovedIntents(t *testing.T) {
+	s := newReplicas(t, 1, 1<<30)[0]
+	began := time.Now()
+	at := func(later time.Duration) { s.cfg.Now = func() time.Time { return began.Add(later) } }
+	forget := func(when string, want int) {
+		t.Helper()
+		if n, err := s.forget(t.Context(), corpus.Organization, 10); n != want || err != nil {
+			t.Errorf("%s %d intents were forgotten, %v, want %d", when, n, err, want)
+		}
+	}
+	set := func(most time.Duration) {
+		s.cfg.IntentAge = most
+		must.Do(t, s.setAge(t.Context()))
+	}
+	req := request(func(in *engine.Intent) { in.IssuedAt = began.Add(-3 * time.Hour).Format(time.RFC3339) })
+	if out := s.Decide(t.Context(), caller(), []Request{req})[0]; out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	must.Get(s.cfg.Store.RemoveRecords(t.Context(), corpus.Organization, began.Add(24*time.Hour), storage.Expired{Records: 10}))(t)
+	at(100 * time.Hour)
+	forget("without an age", 0)
+	at(-2 * time.Hour) // it was decided an hour after the age was in force
+	set(time.Hour)
+	at(3*time.Hour + 50*time.Minute)
+	forget("too early", 0)
+	at(4*time.Hour + 10*time.Minute)
+	forget("in time", 1)
+	forget("again", 0)
+	at(5 * time.Hour)
+	set(0)
+	if out := s.Decide(t.Context(), caller(), []Request{req})[0]; !errors.As(out.Err, new(*AgeError)) {
+		t.Errorf("a forgotten intent is decided without an age: %+v, want that it is refused", out)
+	}
+}
+
 // commands returns how many commands a store has sent, without those that wait for changes.
 func commands(t *testing.T, reg prometheus.Gatherer) (n int) {
 	for name, metric := range metricstest.Read(t, reg) {

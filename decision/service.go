@@ -250,6 +250,7 @@ func newService(cfg Config) (*Service, error) {
 		Sessions: func(ctx context.Context, org string, at time.Time) (int, error) {
 			return s.Documents.SweepSessions(storage.WithActor(ctx, "sweeper"), org, at)
 		},
+		Forget:  s.forget,
 		Revised: s.Documents.EachRevised, Revisions: s.Documents.SweepRevisions,
 	}); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -54,6 +55,8 @@ type Tombstone struct {
 	Leaves []receipt.Leaf
 	// Imported says that the record was removed before [Importer] stored its tombstone.
 	Imported bool
+	// Forgotten is when a [Forgetter] has forgotten the intent. IntentID is empty then.
+	Forgotten time.Time
 }
 
 // IntentKey is the key of the removed record's intent, see [Record.IntentKey].

@@ -301,13 +301,62 @@ type Sink struct {
 // IntentAge is the greatest age of a new intent in a deployment. Intents of more than twice that age are
 // refused without a look, and so are intents that were issued before Before. MostMS is in milliseconds, and 0
 // for any age.
+//
+// Since says from when on all replicas have an age. It is zero while the age is any. WidestMS is the greatest age that
+// there ever was.
 type IntentAge struct {
-	MostMS int64     `json:"most_ms"`
-	Before time.Time `json:"before,omitzero"`
+	MostMS   int64     `json:"most_ms"`
+	Before   time.Time `json:"before,omitzero"`
+	Since    time.Time `json:"since,omitzero"`
+	WidestMS int64     `json:"widest_ms,omitzero"`
 }
 
 // Most returns the age, or 0 for any.
 func (a *IntentAge) Most() time.Duration { return time.Duration(a.MostMS) * time.Millisecond }
+
+// AgeSettles is a time after which all replicas have an age that one of them has set, whatever their clocks are.
+const AgeSettles = time.Hour
+
+// Set changes the age at a time. most is 0 for any age. If the age is raised, decisions of intents that were more than
+// twice the earlier age old may be forgotten. So these intents stay refused.
+func (a *IntentAge) Set(most time.Duration, now time.Time) {
+	earlier := a.Most()
+	if earlier > 0 && (most == 0 || most > earlier) {
+		if forgotten := now.Add(MaxSkew - 2*earlier); forgotten.After(a.Before) {
+			a.Before = forgotten.UTC()
+		}
+	}
+	a.MostMS = most.Milliseconds()
+	a.WidestMS = max(a.WidestMS, a.MostMS)
+	if most == 0 {
+		a.Since = time.Time{}
+	} else if a.Since.IsZero() {
+		a.Since = now.Add(AgeSettles).UTC()
+	}
+}
+
+// Widest returns the greatest age that there ever was.
+func (a *IntentAge) Widest() time.Duration { return time.Duration(a.WidestMS) * time.Millisecond }
+
+// Forgettable returns between which times an intent was decided, under no approval, if its decision need not be
+// remembered. An intent that was decided then was issued at most Widest after its decision. So it is more than twice
+// Widest old, and every replica refuses it without a look. It stays refused when the age is raised.
+func (a *IntentAge) Forgettable(now time.Time) (from, before time.Time) {
+	if a.Since.IsZero() {
+		return from, from
+	}
+	return a.Since, now.Add(-3*a.Widest() - AgeSettles)
+}
+
+// RefusedBefore returns a time: all intents that were issued before it are refused at now, and stay refused.
+func (a *IntentAge) RefusedBefore(now time.Time) time.Time {
+	if a.MostMS > 0 {
+		if t := now.Add(-2 * a.Most()); t.After(a.Before) {
+			return t.UTC()
+		}
+	}
+	return a.Before
+}
 
 func agentKeys(a *engine.Agent) []Key {
 	keys := []Key{{ByAge, Time(a.CreatedAt)}, {ByName, Text(engine.FoldID(a.ID))}}

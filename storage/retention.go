@@ -9,7 +9,7 @@ import (
 //
 // An intent stays decided when its record is removed. About 100 bytes of the record stay forever.
 // Without these bytes the same intent could be decided again, and an intent that was denied could
-// be allowed.
+// be allowed. A [Forgetter] removes the intents among these bytes.
 type Retention interface {
 	// Organizations calls f once for each organization that has records, in any order. f may
 	// call the store. If f returns an error, Organizations stops and returns it.
@@ -28,6 +28,18 @@ type Retention interface {
 	// hash of its leaf stays, and the hash of its settlement's leaf. The proofs of other leaves of
 	// the heads need these hashes.
 	RemoveRecords(ctx context.Context, org string, before time.Time, most Expired) (removed Expired, err error)
+}
+
+// Forgetter is a [Retention] that can forget the intents of removed records.
+type Forgetter interface {
+	// Forget forgets intents of org's removed records that were decided at from or later and before a time. It forgets
+	// at most max, in one write, and returns how many. A lower number than max means that no more are left. It forgets
+	// no intent that was decided under an approval, and none of a record that is signed by a chain of another store.
+	// Records decided less than twice [MaxSkew] from the times may stay.
+	//
+	// A forgotten intent is undecided. The caller must make sure that it is refused before it is appended again. The
+	// leaves stay, and the proof of the chain with them.
+	Forget(ctx context.Context, org string, from, before time.Time, max int) (int, error)
 }
 
 // Expired counts records whose retention has ended. The counts are written to the chain before the

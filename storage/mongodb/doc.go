@@ -25,6 +25,7 @@
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
 //	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
 //	           f: true where it was imported so}
+//	forgotten  {_id: {o: org, d: first decision id}, at: when, t: [what is left of a removed record, without its _id]}
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
 //	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -156,6 +157,66 @@ func TestSnapshot_WholeHistory(t *testing.T) {
 	if again, err := w.prove(t); err != nil || again.Rows != got.Rows {
 		t.Errorf("Prove of meters that are counted = %+v, %v", again, err)
 	}
+}
+
+// TestForget checks that a history is whole after its removed intents were forgotten, and that an export says up to
+// when they were issued. Without the leaf of a
+// forgotten decision the history is broken.
+func TestForget(t *testing.T) {
+	w := writeHistory(t)
+	before, err := w.prove(t)
+	must(t, err)
+	export := func() transfer.Header {
+		t.Helper()
+		r, err := OpenSnapshot(t.Context(), w.Options)
+		must(t, err)
+		defer func() { must(t, r.Close()) }()
+		f, err := os.Create(filepath.Join(t.TempDir(), "export"))
+		must(t, err)
+		defer f.Close()
+		footer, err := transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Keys: keysOfReader(t), Now: time.Now})
+		must(t, err)
+		data, err := os.ReadFile(f.Name())
+		must(t, err)
+		var first struct{ Header transfer.Header }
+		line, _, _ := bytes.Cut(data, []byte("\n"))
+		must(t, json.Unmarshal(line, &first))
+		if want := int64(4); first.Header.Forgotten.IsZero() != (footer.Removed == want) {
+			t.Errorf("the export has %d removed rows, and its store has forgotten what was issued before %v", footer.Removed, first.Header.Forgotten)
+		}
+		return first.Header
+	}
+	export()
+	_, err = w.s.Update(t.Context(), "", func(tx storage.Tx) error {
+		age := new(storage.IntentAge)
+		age.Set(time.Hour, time.Now())
+		return storage.IntentAges.Put(tx, "", age)
+	})
+	must(t, err)
+	from, to := time.Unix(0, 0), time.Now()
+	if n, err := w.s.Forget(t.Context(), "acme", from, to, 100); n != 4 || err != nil {
+		t.Fatalf("Forget = %d, %v, want 4", n, err)
+	}
+	after, err := w.prove(t)
+	if err != nil || after.Removed != 4 || after.Rows != before.Rows || after.NewestRemoved != before.NewestRemoved {
+		t.Errorf("Prove = %+v, %v, want what it was before, %+v", after, err, before)
+	}
+	newest, _ := storage.ParseID(before.NewestRemoved)
+	if got, want := export().Forgotten, storage.IDTime(newest).Add(time.Hour+storage.MaxSkew); !got.Equal(want) {
+		t.Errorf("the export's store has forgotten what was issued before %v, want %v", got, want)
+	}
+	_, err = w.s.db.Collection(forgottenName).UpdateOne(t.Context(), doc(), doc("$pop", doc(forgottenLeft, 1)))
+	must(t, err)
+	if _, err := w.prove(t); err == nil {
+		t.Error("Prove without the leaf of a forgotten decision = nil, want a break")
+	}
+}
+
+func keysOfReader(t *testing.T) receipt.Keys {
+	t.Helper()
+	keys, err := receipt.NewKeys(readerSigner.Public())
+	must(t, err)
+	return keys
 }
 
 // TestSnapshot_ReadsOneState checks that a proof reads one state although the history grows during

@@ -106,6 +106,48 @@ func (s *Store) removeOldest(
 	return n, s.giveBack(ctx, gone)
 }
 
+// Forget implements storage.Forgetter. It moves tombstones into a row without keys.
+func (s *Store) Forget(ctx context.Context, org string, from, before time.Time, most int) (n int, err error) {
+	if most <= 0 {
+		return 0, fmt.Errorf("forgetting %d intents", most)
+	}
+	lower, upper := storage.IDAt(from.Add(storage.MaxSkew)), storage.IDAt(before.Add(-storage.MaxSkew))
+	err = s.rewrite(ctx, org, "forgetting intents", func(ctx context.Context) error {
+		n = 0
+		chains, err := s.chains(ctx)
+		if err != nil {
+			return err
+		}
+		own := make(bson.A, len(chains))
+		for i := range chains {
+			own[i] = chains[i][:]
+		}
+		foreign := doc(recordLeaves, doc("$elemMatch", doc("c", doc("$nin", own))))
+		unapproved := append(keysOf(org, 1), doc(recordRemoved, doc("$gte", lower[:], "$lt", upper[:]),
+			tombstoneImported, doc("$exists", false), "$nor", bson.A{foreign})...)
+		left, err := find[tombstone](ctx, s.records(), unapproved,
+			options.Find().SetHint(byTombstone).SetLimit(int64(most)))
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		n = len(left)
+		gone := make([][]byte, n)
+		for i := range left {
+			gone[i], left[i].Intent = left[i].Intent, nil
+		}
+		row := forgottenRow{forgottenKey{org, left[0].Removed}, time.Now(), left}
+		if _, err := s.db.Collection(forgottenName).InsertOne(ctx, row); err != nil {
+			return err
+		}
+		_, err = s.records().DeleteMany(ctx, anyOf("_id", gone))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
 func newTombstone(intent []byte, id uuid.UUID, leaves []receipt.Leaf, imported bool) tombstone {
 	t := tombstone{Intent: intent, Removed: id[:], Imported: imported}
 	for _, l := range leaves {

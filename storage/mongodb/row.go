@@ -91,14 +91,14 @@ func tombstonesOf(org string) iter.Seq[bson.D] {
 // intentKeys yields filters that together select the _id of org's records, one for each length.
 func intentKeys(org string) iter.Seq[bson.D] {
 	return func(yield func(bson.D) bool) {
-		for n := idLen; n <= 2*idLen; n += idLen {
-			keys := doc("$gte", append(storage.Text(org), make([]byte, n)...),
-				"$lte", append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...))
-			if !yield(doc("_id", keys)) {
-				return
-			}
-		}
+		_ = yield(keysOf(org, 1)) && yield(keysOf(org, 2))
 	}
+}
+
+// keysOf selects the _id of org's records with one id, or with two.
+func keysOf(org string, ids int) bson.D {
+	return doc("_id", doc("$gte", append(storage.Text(org), make([]byte, ids*idLen)...),
+		"$lte", append(storage.Text(org), bytes.Repeat([]byte{0xff}, ids*idLen)...)))
 }
 
 // onShard adds the range of _id to a filter that selects records of org, if the server is a mongos. It then asks
@@ -114,10 +114,13 @@ func (s *database) onShard(org string, selected bson.D) bson.D {
 	return doc("$and", bson.A{selected, doc("$or", ranges)})
 }
 
+// byTombstone is the index of tombstones.
+var byTombstone = doc("_id", 1, recordRemoved, 1)
+
 // tombstones reads the tombstones that a filter selects. The hint names the index of tombstones.
 // Without the hint the server would use the index of all intents.
 func (s *database) tombstones(ctx context.Context, selected bson.D) (*mongo.Cursor, error) {
-	return s.records().Find(ctx, selected, options.Find().SetHint(doc("_id", 1, recordRemoved, 1)))
+	return s.records().Find(ctx, selected, options.Find().SetHint(byTombstone))
 }
 
 type parsedRow struct {

@@ -30,6 +30,7 @@ const (
 	quotasName    = "quotas"
 	windowsName   = "windows"
 	countsName    = "counts"
+	forgottenName = "forgotten"
 )
 
 // Below is a section for each collection. It has the type of the documents, and the names of the
@@ -159,11 +160,13 @@ const (
 	recordSettlement = "st"
 	recordRemoved    = "g"
 	recordLeaves     = "l"
+
+	tombstoneImported = "f"
 )
 
-// tombstone is the remainder of a removed row. It has the leaves of the row.
+// tombstone is the remainder of a removed row. It has the leaves of the row. In a forgottenRow it has no intent.
 type tombstone struct {
-	Intent   []byte    `bson:"_id"`
+	Intent   []byte    `bson:"_id,omitempty"`
 	Removed  []byte    `bson:"g"`
 	Left     []leafRow `bson:"l"`
 	Imported bool      `bson:"f,omitempty"`
@@ -174,6 +177,22 @@ type leafRow struct {
 	Seq   int64  `bson:"s"`
 	Index int64  `bson:"n"`
 	Hash  []byte `bson:"h"`
+}
+
+// forgotten
+const forgottenLeft = "t"
+
+// forgottenRow has tombstones whose intents were forgotten.
+type forgottenRow struct {
+	Key  forgottenKey `bson:"_id"`
+	At   time.Time    `bson:"at"`
+	Left []tombstone  `bson:"t"`
+}
+
+// forgottenKey has the decision id of the row's first tombstone.
+type forgottenKey struct {
+	Org   string `bson:"o"`
+	First []byte `bson:"d"`
 }
 
 // entries
@@ -393,6 +412,7 @@ func shapes(of int64) []shape {
 			},
 		},
 		{name: countsName, must: doc("_id", "object", countHours, "object")},
+		{name: forgottenName, must: doc("_id", "object", "at", "date", forgottenLeft, "array")},
 	}
 }
 

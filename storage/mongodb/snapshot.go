@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -164,6 +165,24 @@ func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storag
 				return true, f(t)
 			})
 		}
+		forgotten := doc()
+		if org != "" {
+			forgotten = doc("_id", doc("$gte", forgottenKey{org, []byte{}}, "$lte", forgottenKey{org, uuid.Max[:]}))
+		}
+		if err := eachOf(ctx, r.database, forgottenName, forgotten, func(row *forgottenRow) error {
+			for i := range row.Left {
+				t, err := row.Left[i].forgotten(row)
+				if err == nil {
+					err = f(t)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
 		if org == "" {
 			return read(r.records().Find(ctx, doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})))
 		}
@@ -194,16 +213,30 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	}
 	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID,
 		DecisionID: w.record.DecisionID, Imported: left.Imported}
+	return w, t, left.addLeaves(t)
+}
+
+// forgotten returns a tombstone of a row of them.
+func (left *tombstone) forgotten(row *forgottenRow) (*storage.Tombstone, error) {
+	org := row.Key.Org
+	if len(left.Removed) != idLen {
+		return nil, &storage.BreakError{OrganizationID: org,
+			Err: fmt.Errorf("a forgotten decision has an id of %d bytes", len(left.Removed))}
+	}
+	t := &storage.Tombstone{OrganizationID: org, DecisionID: uuid.UUID(left.Removed).String(), Forgotten: row.At}
+	return t, left.addLeaves(t)
+}
+
+func (left *tombstone) addLeaves(t *storage.Tombstone) error {
 	for _, l := range left.Left {
 		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
-			return w, nil,
-				&storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID,
-					Err: errors.New("its tombstone has an invalid leaf")}
+			return &storage.BreakError{OrganizationID: t.OrganizationID, DecisionID: t.DecisionID,
+				Err: errors.New("its tombstone has an invalid leaf")}
 		}
 		t.Leaves = append(t.Leaves,
 			receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
 	}
-	return w, t, nil
+	return nil
 }
 
 // orgOf returns the organization in the key of a record.

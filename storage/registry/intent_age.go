@@ -17,9 +17,7 @@ func (r *Registry) IntentAge(ctx context.Context) (*storage.IntentAge, error) {
 	return age, err
 }
 
-// SetIntentAge sets the age for all replicas, and reports whether it was another. most is 0 for any age. If
-// the age is raised, decisions of intents that were more than twice the earlier age old may be forgotten. So
-// these intents stay refused.
+// SetIntentAge sets the age for all replicas, and reports whether it was another: see [storage.IntentAge.Set].
 func (r *Registry) SetIntentAge(
 	ctx context.Context, most time.Duration, now time.Time,
 ) (age storage.IntentAge, changed bool, err error) {
@@ -32,16 +30,11 @@ func (r *Registry) SetIntentAge(
 		case !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-		earlier := age.Most()
-		if earlier == most {
+		before := age
+		if age.Set(most, now); age == before {
 			return nil
 		}
-		if earlier > 0 && (most == 0 || most > earlier) {
-			if forgotten := now.Add(storage.MaxSkew - 2*earlier); forgotten.After(age.Before) {
-				age.Before = forgotten.UTC()
-			}
-		}
-		age.MostMS, changed = most.Milliseconds(), true
+		changed = age.MostMS != before.MostMS
 		return storage.IntentAges.Put(tx, "", &age)
 	})
 	return age, changed, err

@@ -39,6 +39,9 @@ type Config struct {
 	// Keep returns how long an organization's history is kept. 0 means for ever. If Keep fails,
 	// the history is kept until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
+	// Forget forgets intents of an organization's removed records, at most max. It returns how many it has
+	// forgotten. If it is nil, none are forgotten.
+	Forget func(ctx context.Context, org string, max int) (int, error)
 	// Sessions removes an organization's expired sessions. A session counts if it has expired by
 	// the time at. Sessions returns the number of removed sessions. If it is nil, no sessions are
 	// removed.
@@ -189,13 +192,28 @@ func (s *Sweeper) pass(ctx context.Context) {
 	}
 }
 
-// sweep removes org's expired sessions and records. It returns the number of removed records.
+// sweep removes org's expired sessions and records, and forgets intents. It returns the number of removed records.
 func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
 	if s.cfg.Sessions != nil {
 		if _, err := s.cfg.Sessions(ctx, org, s.cfg.Now()); err != nil {
 			return 0, fmt.Errorf("removing sessions: %w", err)
 		}
 	}
+	removed, err = s.sweepRecords(ctx, org)
+	for err == nil && s.cfg.Forget != nil {
+		var n int
+		if n, err = s.cfg.Forget(ctx, org, batch); err != nil {
+			err = fmt.Errorf("forgetting intents: %w", err)
+		}
+		if n < batch {
+			break
+		}
+		err = s.cfg.Wait(ctx, pause)
+	}
+	return removed, err
+}
+
+func (s *Sweeper) sweepRecords(ctx context.Context, org string) (removed int, err error) {
 	keep, err := s.cfg.Keep(ctx, org)
 	if err != nil {
 		return 0, fmt.Errorf("asking how long to keep history: %w", err)

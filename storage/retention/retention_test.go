@@ -127,6 +127,34 @@ func (w *world) want(org string, want int) {
 	}
 }
 
+// TestSweeper_Forgets checks that a pass forgets intents of every organization in small writes, also where history is
+// kept for ever, and that it goes on with the next organization after a failure.
+func TestSweeper_Forgets(t *testing.T) {
+	w := newWorld(t)
+	left := map[string]int{"ever": 2*batch + 1, "free": batch, "pro": 3}
+	for org := range left {
+		w.commit(org, 1, time.Hour)
+	}
+	w.cfg.Forget = func(_ context.Context, org string, max int) (int, error) {
+		if org == "free" && left[org] == 0 {
+			return 0, errFault
+		}
+		n := min(max, left[org])
+		left[org] -= n
+		return n, nil
+	}
+	w.sweeper().pass(t.Context())
+	if diff := cmp.Diff(map[string]int{"ever": 0, "free": 0, "pro": 0}, left); diff != "" {
+		t.Errorf("left after a pass (-want +got):\n%s", diff)
+	}
+	if want := []time.Duration{pause, pause, pause}; !slices.Equal(w.waits, want) {
+		t.Errorf("waits = %v, want %v", w.waits, want)
+	}
+	if n := w.counted("writ_retention_failures_total"); n != 1 {
+		t.Errorf("%v failures, want 1", n)
+	}
+}
+
 // counted returns the value of a counter.
 func (w *world) counted(name string) float64 {
 	w.Helper()

@@ -151,6 +151,49 @@ var retentionTests = []test{
 			w.Errorf("existing in another organization = %v, want nil", r[0])
 		}
 	}},
+	{"Forget forgets intents of records that are removed, were decided between the times and under no approval, max at most", func(w *world) {
+		store, ok := w.Store.(storage.Forgetter)
+		if !ok {
+			w.Skip("SKIPPED: this backend cannot forget intents")
+		}
+		all, others := w.hourly("org", 8), w.hourly("other", 2)
+		at := noon.Add(3 * time.Hour).Add(time.Second)
+		approved := w.record("org", func(r *storage.Record) {
+			r.IntentID, r.ApprovalID, r.DecidedAt, r.DecisionID = all[3].IntentID, all[3].DecisionID, at, decisionID(at, 99)
+		})
+		w.commit(approved)
+		w.settle(all[2], storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(3 * time.Hour)})
+		w.remove("org", noon.Add(6*time.Hour+30*time.Minute), 100, 8) // one stays
+		w.remove("other", noon.AddDate(1, 0, 0), 100, 2)
+		heads, tip := w.countHeads(), w.tip()
+		from, before := noon.Add(30*time.Minute), noon.Add(5*time.Hour+30*time.Minute) // decisions 1 to 5
+		for _, test := range []struct{ max, want int }{{3, 3}, {3, 2}, {3, 0}} {
+			if n, err := store.Forget(w.ctx, "org", from, before, test.max); n != test.want || err != nil {
+				w.Errorf("Forget of %d = %d, %v, want %d", test.max, n, err, test.want)
+			}
+		}
+		for i, r := range append(slices.Clone(all[:7]), approved, others[0], others[1]) {
+			got, err := w.Decided(w.ctx, r.OrganizationID, r.IntentID, r.ApprovalID)
+			if i >= 1 && i <= 5 {
+				w.WantErr(fmt.Sprint("Decided of the forgotten intent ", i), err, storage.ErrNotFound)
+			} else if w.Must("Decided", err); got == nil || !got.Removed() {
+				w.Errorf("Decided of intent %d, which is not forgotten, = %+v, want one that is Removed", i, got)
+			}
+		}
+		w.wantLeft("org", all, all[7:])
+		w.wantMeter("org", 202611, 8)
+		if got := w.countHeads(); got != heads || w.tip() != tip {
+			w.Errorf("there are %d heads, the tip is %v; want %d, %v", got, w.tip(), heads, tip)
+		}
+		if existing, err := w.append(w.writer.Seal, w.again(all[1])); err != nil || existing[0] != nil {
+			w.Errorf("existing of a forgotten intent = %v, %v, want nil", existing, err)
+		}
+		for _, max := range []int{0, -1} {
+			if n, err := store.Forget(w.ctx, "org", noon, noon.AddDate(1, 0, 0), max); err == nil {
+				w.Errorf("Forget of %d = %d, nil; want an error", max, n)
+			}
+		}
+	}},
 	{"Organizations calls f for each organization that has records, once", func(w *world) {
 		_, err := w.Update(w.ctx, "idle", put("idle", "r"))
 		w.Must("Update", err)

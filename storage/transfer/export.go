@@ -213,6 +213,7 @@ func (e *exporter) begin() error {
 // header writes the header.
 func (e *exporter) header(last string) error {
 	keys, some := e.cfg.Keys, last != ""
+	var forgotten time.Time
 	err := e.src.View(e.ctx, func(r storage.Reader) error {
 		if _, err := storage.Imports.Get(r, e.cfg.Organization, ""); !errors.Is(err, storage.ErrNotFound) {
 			if err == nil {
@@ -226,6 +227,13 @@ func (e *exporter) header(last string) error {
 			return true, err
 		}); err != nil {
 			return err
+		}
+		if id, ok := storage.ParseID(e.forgotten); ok {
+			age, err := storage.IntentAges.Get(r, "", "")
+			if err != nil {
+				return fmt.Errorf("reading the age of intents: %w", err)
+			}
+			forgotten = storage.IDTime(id).Add(storage.MaxSkew + age.Widest()).UTC()
 		}
 		return eachDocument(r, e.cfg.Organization, func(*storage.Collection, storage.Document) error {
 			some = true
@@ -244,7 +252,7 @@ func (e *exporter) header(last string) error {
 	}
 	e.state.header = &Header{
 		Format: format, ID: id.String(), OrganizationID: e.cfg.Organization,
-		ExportedAt: e.moment(), Last: last, Keys: keys.JWKS(),
+		ExportedAt: e.moment(), Last: last, Forgotten: forgotten, Keys: keys.JWKS(),
 	}
 	return e.line(&line{Header: e.state.header})
 }

@@ -100,10 +100,28 @@ func (i *importer) begin() (done *ledger.Import, err error) {
 	if done, err = i.done(); done != nil || err != nil {
 		return done, err
 	}
+	if err := i.refusesForgotten(); err != nil {
+		return nil, err
+	}
 	if err := i.claim(); err != nil {
 		return nil, err
 	}
 	return nil, i.publish()
+}
+
+// refusesForgotten returns an error if an intent whose decision the source has forgotten could be decided again.
+func (i *importer) refusesForgotten() error {
+	forgotten := i.checked.Header.Forgotten
+	if forgotten.IsZero() {
+		return nil
+	}
+	age, err := registry.New(i.Store).IntentAge(i.ctx)
+	if err == nil && (age == nil || age.RefusedBefore(i.Now()).Before(forgotten)) {
+		err = fmt.Errorf("the store of the export has forgotten decisions of intents that were issued before %s, and "+
+			"this store would decide them again: serve it with an --intent-age of at most %v first",
+			forgotten.Format(time.RFC3339), (i.Now().Sub(forgotten) / 2).Truncate(time.Minute))
+	}
+	return err
 }
 
 // done returns the organization's signed import, or nil without one. If the signed import came

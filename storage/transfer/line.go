@@ -29,12 +29,15 @@ const (
 
 // Header is the first line of a file.
 type Header struct {
-	Format         string         `json:"format"`
-	ID             string         `json:"id"`
-	OrganizationID string         `json:"organization_id"`
-	ExportedAt     time.Time      `json:"exported_at"`
-	Last           string         `json:"last"`
-	Keys           jsontext.Value `json:"keys"`
+	Format         string    `json:"format"`
+	ID             string    `json:"id"`
+	OrganizationID string    `json:"organization_id"`
+	ExportedAt     time.Time `json:"exported_at"`
+	Last           string    `json:"last"`
+	// Forgotten is later than all intents were issued whose removed decisions the store has forgotten. It is absent if
+	// there is none.
+	Forgotten time.Time      `json:"forgotten,omitzero"`
+	Keys      jsontext.Value `json:"keys"`
 }
 
 // Footer is the last line of a file.

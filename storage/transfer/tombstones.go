@@ -1,8 +1,10 @@
 package transfer
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"writ.example/writ/storage"
 )
@@ -17,6 +19,10 @@ type tombstones struct {
 	some     []*storage.Tombstone // sorted by id
 	all      bool                 // no tombstones remain beyond some
 	greatest string               // the greatest id of all tombstones
+	// forgotten is the greatest id of a decision whose intent the source has forgotten, and forgottenAt is when it
+	// has last forgotten one.
+	forgotten   string
+	forgottenAt time.Time
 }
 
 // nextTombstone returns the next tombstone, or nil after the last.
@@ -37,6 +43,13 @@ func (e *exporter) refill() error {
 	g, n, bound := &e.tombstones, 0, ""
 	g.some = g.some[:0:0]
 	err := e.src.EachTombstone(e.ctx, e.cfg.Organization, func(t *storage.Tombstone) error {
+		if !t.Forgotten.IsZero() {
+			g.forgotten = max(g.forgotten, t.DecisionID)
+			if t.Forgotten.After(g.forgottenAt) {
+				g.forgottenAt = t.Forgotten
+			}
+			return nil
+		}
 		g.greatest = max(g.greatest, t.DecisionID)
 		if t.DecisionID <= e.state.last || bound != "" && t.DecisionID > bound {
 			return nil
@@ -50,6 +63,12 @@ func (e *exporter) refill() error {
 	})
 	if g.first(); err != nil {
 		return err
+	}
+	if h := e.state.header; h != nil && !g.forgottenAt.IsZero() {
+		begun, _ := storage.ParseID(h.ID)
+		if g.forgottenAt.After(storage.IDTime(begun).Add(-storage.MaxSkew)) {
+			return errors.New("the store has forgotten removed decisions since the export was begun: begin another")
+		}
 	}
 	g.all = bound == "" && len(g.some) == n
 	return nil

@@ -143,6 +143,42 @@ func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]
 	retain(t, s, l)
 }
 
+// TestImport_OfForgottenDecisions imports from a store that has forgotten removed decisions. The target must refuse
+// their intents, too.
+func TestImport_OfForgottenDecisions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	from, to := inMongoDB(mongotest.For(t, 1), 1), inMemory(2)
+	from.fill(t, rows)
+	setAge := func(s storage.Store, age storage.IntentAge) {
+		_, err := s.Update(t.Context(), "", func(tx storage.Tx) error { return storage.IntentAges.Put(tx, "", &age) })
+		must(t, err)
+	}
+	forgotten := 0
+	from.with(t, noon.Add(4*time.Hour), func(s storage.Store, _ *ledger.Ledger) {
+		age := storage.IntentAge{}
+		age.Set(time.Hour, noon)
+		setAge(s, age)
+		var err error
+		forgotten, err = s.(storage.Forgetter).Forget(t.Context(), "acme", time.Unix(0, 0), noon.AddDate(1, 0, 0), 100)
+		must(t, err)
+	})
+	file, footer := from.export(t)
+	if forgotten == 0 || footer.Removed != int64(5-forgotten) {
+		t.Errorf("the export has %d removed rows, and %d of 5 are forgotten", footer.Removed, forgotten)
+	}
+	const want = "this store would decide them again: serve it with an --intent-age of at most"
+	if _, err := to.importInto(t, file, keysOf(t, 1)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Import without an age = %v, want %q", err, want)
+	}
+	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		setAge(s, storage.IntentAge{MostMS: time.Hour.Milliseconds(), Before: noon.AddDate(1, 0, 0)})
+	})
+	to.mustImport(t, file, keysOf(t, 1))
+	wantWhole(t, to, keysOf(t, 1, 2))
+}
+
 // retain removes the two oldest rows of acme.
 func retain(t *testing.T, s storage.Store, l *ledger.Ledger) {
 	t.Helper()
