@@ -305,7 +305,8 @@ func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids d
 				for ; n < len(records) && len(c.out) < storage.MaxBody; n++ {
 					r := records[n]
 					w.id, w.record = ids[r], r
-					if w.intent, err = appendIntentKey(w.intent[:0], r.OrganizationID, r.IntentID, r.ApprovalID); err != nil {
+					w.intent, err = appendIntentKey(w.intent[:0], r.OrganizationID, r.IntentID, r.ApprovalID)
+					if err != nil {
 						return
 					}
 					c.document(strconv.Itoa(n), true, func() { c.row(&w) })

@@ -67,8 +67,8 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 // Freeze opens a Snapshot of the database on the store's own connections.
 func (s *Store) Freeze(ctx context.Context) (*Snapshot, error) {
 	r := &Snapshot{shared: true, database: &database{
-		client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began, schema: s.schema, oldest: s.oldest,
-		sharded: s.sharded,
+		client: s.client, db: s.db, timeout: s.timeout, metrics: s.metrics, began: s.began, schema: s.schema,
+		oldest: s.oldest, sharded: s.sharded,
 	}}
 	r.health = health{log: s.health.log, troubles: make(map[string]error)}
 	return r, s.do(ctx, "", "freezing the database", func(ctx context.Context) error { return r.open(ctx) })
