@@ -197,6 +197,9 @@ func (s *Store) tryGroup(ctx context.Context, members []*member) error {
 		m := members[0]
 		m.run <- m.u
 		e := <-reports
+		if errors.Is(e.err, errPanicked) { // it can't run again
+			return refuse(e.err)
+		}
 		if err := cmp.Or(m.u.err, refuse(e.err)); err != nil {
 			return err
 		}
