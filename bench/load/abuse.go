@@ -88,7 +88,7 @@ func (a *abuser) run(s *schedule, r *Result) error {
 		if c.run(s, r) != nil && time.Now().Before(s.end) {
 			r.dropped()
 		}
-		_ = c.net.Conn.Close() // it hangs up
+		_ = c.net.Close() // it hangs up
 	}
 	return nil
 }

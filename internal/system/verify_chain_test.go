@@ -193,7 +193,7 @@ func TestVerifyChain_URLResumed(t *testing.T) {
 	t.Parallel()
 	data := pastHistory(t, 600)
 	p := start(t, data)
-	token, keys := tokenOf(t, data), string(data.JWKS())
+	token, keys := tokenOf(t, data), data.JWKS()
 	kept := filepath.Join(t.TempDir(), "heads.json")
 	verify := func(base string) (int, string) { return verifyURL(t, base, token, "--keys", keys, "--resume", kept) }
 	if code, said := verify(p.url); code != exitOK || !strings.Contains(said, ": whole: 1 chain, 1202 heads, 600 decisions, 1 settled,") {

@@ -12,14 +12,16 @@
 //
 //	documents  {_id: kind text(org) id, o: org, r: revision, v: JSON}
 //	index      {_id: kind text(org) index key id, d: _id of the document}
-//	changes    {_id: {o: org, r: revision}, u: random id, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}],
+//	changes    {_id: {o: org, r: revision}, u: random id,
+//	            c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}],
 //	            n: how many rows of its transaction follow}
 //	           and one mark {_id: {o: "", r: 0}, u: random id, c: []}
 //	counters   {_id: "org:" org, n: the last revision of the organization}
 //	           {_id: "revision", n: 0, e: random epoch}
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
 //	           {_id: "counted:" chain, n: the last head that the meters count}
-//	replicas   {_id: slot, chain, holder, dead, until, beat, told: cluster time, last: {o: org, r: revision, u: id of its row},
+//	replicas   {_id: slot, chain, holder, dead, until, beat, told: cluster time,
+//	            last: {o: org, r: revision, u: id of its row},
 //	            sessions: [{id, uid: user}], keys: {o: digest of the operator secret, s: [digests of scrub keys]}}
 //	records    {_id: text(org) intent [approval], o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
@@ -160,7 +162,8 @@
 //
 // A handle gives up another handle when it has seen no new beat of it for as long as a slot lasts, by its own
 // clock: it takes the slot away, if the slot still has that beat. It does so only if its own beats have succeeded
-// for as long, or as many as a slot lasts twice, with failures between them. It ends the open transactions of the lost handle, which could otherwise block others for a minute.
+// for as long, or as many as a slot lasts twice, with failures between them. It ends the open transactions of the
+// lost handle, which could otherwise block others for a minute.
 // The handles may have different MongoDB users, and then the server may refuse this. So it also closes the chain:
 // the row of the chain names no writer any more. An open transaction of the lost handle has changed this row, or
 // can no longer change it, and a later transaction finds the other name. Then it counts the heads of the lost

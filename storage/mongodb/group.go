@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxGroups is how many transactions of groups a handle runs at the same time. Updates that come meanwhile wait, and
-	// share the next one: most of what an update costs the members is its commit.
+	// maxGroups is how many transactions of groups a handle runs at the same time. Updates that come meanwhile wait,
+	// and share the next one: most of what an update costs the members is its commit.
 	maxGroups = 2
 	// maxGroup is how many updates share a transaction at most.
 	maxGroup = 32
 	// maxRetries is how many updates run at the same time that have failed in a group, perhaps because another handle
-	// updates the same organization. Each has a transaction of its own, and those that wait in groups do not wait for it.
+	// updates the same organization. Each has a transaction of its own, for which those in groups do not wait.
 	maxRetries = 16
 	// maxUpdates is how many transactions of updates a handle runs at the same time.
 	maxUpdates = maxGroups + maxRetries

@@ -209,7 +209,8 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 		err = errors.New("it is neither a row nor a tombstone")
 	}
 	if err != nil {
-		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", w.record.IntentID, err)}
+		err = fmt.Errorf("intent %q: %w", w.record.IntentID, err)
+		return w, nil, &storage.BreakError{OrganizationID: org, Err: err}
 	}
 	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID,
 		DecisionID: w.record.DecisionID, Imported: left.Imported}

@@ -205,7 +205,8 @@ func (u *update) see(keys []string, rows []*documentRow) error {
 			continue
 		}
 		if row.Org == u.edits.Org && row.Revision >= number(u.edits.Revision) {
-			return restored("revision %d follows revision %d of organization %q", u.edits.Revision, row.Revision, row.Org)
+			return restored("revision %d follows revision %d of organization %q",
+				u.edits.Revision, row.Revision, row.Org)
 		}
 		u.seen[row.Key] = row
 	}

@@ -322,7 +322,8 @@ const revisionSlack = 4 * storage.MaxSkew
 // SweepRevisions removes org's revisions under which no row can have been decided that was decided at or
 // after a time. It returns the number of removed revisions.
 func (r *Registry) SweepRevisions(ctx context.Context, org string, before time.Time) (removed int, err error) {
-	return r.sweep(ctx, org, storage.RevisionKind, before.Add(-revisionSlack), func(storage.Tx, int) error { return nil })
+	end := before.Add(-revisionSlack)
+	return r.sweep(ctx, org, storage.RevisionKind, end, func(storage.Tx, int) error { return nil })
 }
 
 // EachRevised calls f for each organization that keeps revisions, in the order of the backend. It stops
