@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/receipt"
 )
 
@@ -102,8 +104,8 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 	return r, err
 }
 
-// appendSealed writes a sealed batch with its head as one frame, and adds its keys and meters to
-// the index. The caller holds s.commits.
+// appendSealed writes a sealed batch with its head as one frame, and adds it to the tables and the
+// counts. The caller holds s.commits.
 func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead) error {
 	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || head.Chain != s.tip.ID {
 		return fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, s.tip.Seq)
@@ -123,7 +125,9 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 		return err
 	}
 	written = true
-	s.addKeys(number, sealed, ids, head.Seq, ticks)
+	if err := s.addEntries(number, sealed, ids, ticks); err != nil {
+		return err // the store has stopped
+	}
 	if len(sealed.Entries) > 0 {
 		s.entered.Add(1)
 	}
@@ -132,27 +136,32 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	return nil
 }
 
-// addKeys adds the keys of a frame to the index.
-func (s *Store) addKeys(
-	number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick,
-) {
-	k, hashes := &s.buffers.keys, s.buffers.hashes[:0]
-	k.reset(number)
-	k.head(seq)
+// addEntries adds what leads to the items of a frame, and counts its records. The caller holds s.commits.
+func (s *Store) addEntries(
+	number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, ticks []tick,
+) error {
+	all := s.buffers.entries[:0]
+	x := entries{tables: s.tables, frame: number, add: func(e index.Entry) { all = append(all, e) }}
 	for i, r := range sealed.Records {
-		k.record(r, ids[r], uint32(i))
-		k.counts(r)
-		hashes = append(hashes, s.intents.Hash(r.OrganizationID, r.IntentID))
+		x.record(r.OrganizationID, ids[r], r.Decision, r.IntentID, i)
 	}
 	for i, e := range sealed.Entries {
-		k.entry(e, place{seq, uint32(len(sealed.Records) + i)})
+		i += len(sealed.Records)
+		if e.Kind == storage.SettlementEntry {
+			id, _ := storage.ParseID(e.Key) // Check has parsed the key already
+			x.settled(e.OrganizationID, id, i)
+		} else {
+			x.entry(e.OrganizationID, e.Kind, e.Key, i)
+		}
 	}
-	for _, t := range ticks {
-		k.meter(t.meter, t.stored)
+	s.tables.Add(number, all)
+	s.buffers.entries = all
+	var err error
+	if s.pending.len() >= pendingKeys || s.log.ActiveFirst() == number {
+		err = s.keep()
 	}
-	s.index.Add(number, &k.Keys)
-	s.intents.Add(number, hashes)
-	s.buffers.hashes = hashes
+	s.pending.count(number, sealed.Records, ticks)
+	return err
 }
 
 // Tip implements storage.Log.
@@ -167,20 +176,40 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 
 // Heads implements storage.Log. The directory has only one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	return s.index.Scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
-		h, err := s.readHead(v)
-		seq := headSeq(k)
-		if err == nil && h.Seq != seq {
-			err = fmt.Errorf("head %d is in its place", h.Seq)
+	return s.headsFrom(ctx, from, math.MaxUint64, func(h *frame) error {
+		if h.head.Chain != chain {
+			return nil
 		}
-		if err != nil {
-			return true, &storage.BreakError{Head: seq, Err: err}
-		}
-		if h.Chain != chain {
-			return true, nil
-		}
-		return false, f(h)
+		return f(h.head)
 	})
+}
+
+// headsFrom calls f for the frames with heads whose sequences are from from to to.
+func (s *Store) headsFrom(ctx context.Context, from, to uint64, f func(h *frame) error) error {
+	at, err := s.findHead(from)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	for seq := max(from, 1); ; seq++ {
+		if err != nil {
+			return &storage.BreakError{Head: seq, Err: err}
+		}
+		if seq = at.head.Seq; seq > to {
+			return nil
+		}
+		if err := errors.Join(ctx.Err(), s.health.Stopped()); err != nil {
+			return err
+		}
+		if err := f(at); err != nil {
+			return err
+		}
+		for number := at.number; err == nil && (at.number == number || at.imported()); {
+			if at.number == s.log.Last() {
+				return nil
+			}
+			at, err = s.frame(at.number + 1)
+		}
+	}
 }
 
 // Chains implements storage.Log.

@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
@@ -29,15 +28,11 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 			return err
 		}
 	}
-	err = r.s.scanKind(ctx, kindMeter, func(org string, month, n []byte) error {
-		if len(month) != 4 || len(n) != 8 {
-			return &storage.BreakError{OrganizationID: org,
-				Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
-		}
+	err = r.s.eachMeter(ctx, func(m meter, n int64) error {
 		if read.Meter == nil {
 			return nil
 		}
-		return read.Meter(org, storage.Month(binary.BigEndian.Uint32(month)), int64(binary.BigEndian.Uint64(n)))
+		return read.Meter(m.org, m.month, n)
 	})
 	if err != nil {
 		return err
@@ -48,45 +43,36 @@ func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err
 	return r.checkEnds(ctx)
 }
 
-// checkRows compares want with the sums of the intents and with the sums of the index by decision.
-// want has the sums of the rows, by organization.
+// checkRows compares the tables with the segments, and want with the sums of the rows in the segments. want
+// has the sums of the rows that were read, by organization.
 func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSums) error {
-	found := maps.Clone(want)
-	for org := range found {
-		found[org] = storage.RowSums{}
-	}
-	add := func(org string, f func(*storage.RowSums)) {
-		sums := found[org]
-		f(&sums)
-		found[org] = sums
-	}
-	if err := r.s.intents.Check(ctx); errors.Is(err, index.ErrTable) {
+	if err := r.s.tables.Check(ctx); errors.Is(err, index.ErrTable) {
 		return &storage.BreakError{Err: err}
 	} else if err != nil {
 		return err
 	}
+	found := maps.Clone(want)
+	for org := range found {
+		found[org] = storage.RowSums{}
+	}
 	var seen index.Filter
-	again := make(map[uint64]int)
-	err := r.eachStanding(ctx, func(it *item, intentKey string) error {
-		add(it.org, func(sums *storage.RowSums) { sums.ByIntent.Add(it.id, intentKey) })
-		hash := r.s.hashOf(it.org, intentKey)
-		if !seen.Lacks(hash) {
-			again[hash]++
+	again := make(map[index.Name]int)
+	err := r.s.eachStanding(ctx, func(_ uint64, it *item, intentKey string) error {
+		d, _, err := it.start()
+		sums := found[it.org]
+		sums.ByIntent.Add(it.id, intentKey)
+		sums.ByDecision.Add(it.id, string(rune(d)))
+		found[it.org] = sums
+		name := r.s.nameOf(it.org, intentKey)
+		if !seen.Lacks(uint64(name)) {
+			again[name]++
 		}
-		seen.Add(hash)
-		return nil
+		seen.Add(uint64(name))
+		return err
 	})
 	if err == nil {
 		err = r.checkOnce(ctx, again)
 	}
-	if err != nil {
-		return err
-	}
-	err = r.s.scanKind(ctx, kindByDecision, func(org string, rest, _ []byte) error {
-		d, id := decisionKey(rest)
-		add(org, func(sums *storage.RowSums) { sums.ByDecision.Add(id, string(rune(d))) })
-		return nil
-	})
 	if err != nil {
 		return err
 	}
@@ -98,14 +84,14 @@ func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSum
 	return nil
 }
 
-// checkOnce checks that no two rows are of one intent. again has the hashes that more than one row may have.
-func (r *ReadOnly) checkOnce(ctx context.Context, again map[uint64]int) error {
+// checkOnce checks that no two rows are of one intent. again has the names that more than one row may have.
+func (r *ReadOnly) checkOnce(ctx context.Context, again map[index.Name]int) error {
 	if len(again) == 0 {
 		return nil
 	}
 	decided := make(map[intent]uuid.UUID)
-	return r.eachStanding(ctx, func(it *item, intentKey string) error {
-		if again[r.s.hashOf(it.org, intentKey)] == 0 {
+	return r.s.eachStanding(ctx, func(_ uint64, it *item, intentKey string) error {
+		if again[r.s.nameOf(it.org, intentKey)] == 0 {
 			return nil
 		}
 		name := intent{it.org, intentKey}
@@ -118,16 +104,16 @@ func (r *ReadOnly) checkOnce(ctx context.Context, again map[uint64]int) error {
 }
 
 // eachStanding calls f for the rows in the segments that were neither removed nor abandoned, the last one first.
-// It does not look whether they are in the index.
-func (r *ReadOnly) eachStanding(ctx context.Context, f func(it *item, intentKey string) error) error {
-	c := standing{s: r.s, abandoned: make(map[decisionOf]bool), f: f}
-	if err := r.s.removedIntents(c.removed.Add); err != nil {
+// It uses no table.
+func (s *Store) eachStanding(ctx context.Context, f func(frame uint64, it *item, intentKey string) error) error {
+	c := standing{s: s, abandoned: make(map[decisionOf]bool), f: f}
+	if err := s.removedIntents(func(name index.Name) { c.removed.Add(uint64(name)) }); err != nil {
 		return err
 	}
-	for _, seg := range slices.Backward(r.s.log.Segments()) {
+	for _, seg := range slices.Backward(s.log.Segments()) {
 		var frames []segment.Frame
 		last := seg.First + uint64(seg.Frames) - 1 //nolint:gosec // it counts
-		err := r.s.log.ScanTo(ctx, seg.First, last, func(f segment.Frame) error {
+		err := s.log.ScanTo(ctx, seg.First, last, func(f segment.Frame) error {
 			frames = append(frames, f)
 			return nil
 		})
@@ -138,7 +124,7 @@ func (r *ReadOnly) eachStanding(ctx context.Context, f func(it *item, intentKey 
 			for i, b := range slices.Backward(stored.Items) {
 				it, err := parseItem(b)
 				if err == nil {
-					err = c.item(&it)
+					err = c.item(stored.Number, &it)
 				}
 				if broken := (*storage.BreakError)(nil); errors.As(err, &broken) {
 					return err
@@ -156,7 +142,7 @@ type standing struct {
 	s         *Store
 	removed   index.Filter // of the intents of removed rows
 	abandoned map[decisionOf]bool
-	f         func(it *item, intentKey string) error
+	f         func(frame uint64, it *item, intentKey string) error
 }
 
 type decisionOf struct {
@@ -164,7 +150,7 @@ type decisionOf struct {
 	id  uuid.UUID
 }
 
-func (c *standing) item(it *item) error {
+func (c *standing) item(frame uint64, it *item) error {
 	of := decisionOf{it.org, it.id}
 	switch it.kind {
 	case abandonedItem:
@@ -185,8 +171,8 @@ func (c *standing) item(it *item) error {
 	if err != nil {
 		return err
 	}
-	if !c.removed.Lacks(c.s.hashOf(it.org, k)) {
-		v, err := c.s.index.Get(orgKey(kindIntent, it.org).text(k))
+	if !c.removed.Lacks(uint64(c.s.nameOf(it.org, k))) {
+		v, err := c.s.get(orgKey(kindIntent, it.org).text(k))
 		if err == nil && bytes.HasPrefix(v, it.id[:]) {
 			return nil
 		}
@@ -194,42 +180,16 @@ func (c *standing) item(it *item) error {
 			return err
 		}
 	}
-	return c.f(it, k)
+	return c.f(frame, it, k)
 }
 
-// decisionKey reads a key of the index by decision. rest is the part of the key after the
-// organization. d is 0 if the key is not valid.
-func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
-	if len(rest) == 1+idLen {
-		d = engine.Decision(rest[0])
-	}
-	copy(id[:], rest[min(1, len(rest)):])
-	return d, id
-}
-
-// misled looks for the first row of org that is not found by its intent or by its decision, and
-// returns an error that names the row. If all rows are found, it returns an error for the first key
-// that leads to a missing row or to a row with another decision.
+// misled looks for the first row of org that is not found by its intent, or not by its id, and returns an error
+// that names the row.
 func (r *ReadOnly) misled(ctx context.Context, org string) error {
 	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
 		return err
 	}
-	err := r.s.scanPrefix(ctx, orgKey(kindByDecision, org), func(rest, _ []byte) (bool, error) {
-		d, id := decisionKey(rest)
-		row, err := r.s.record(org, id)
-		if errors.Is(err, storage.ErrNotFound) || err == nil && row.Decision != d {
-			by := "as " + d.String()
-			if d < engine.Allow || d > engine.Deny {
-				by = "by its decision"
-			}
-			err = broken(org, id, "it is found %s, and no such row is there", by)
-		}
-		return false, err
-	})
-	if err != nil {
-		return err
-	}
-	err = r.eachStanding(ctx, func(it *item, intentKey string) error {
+	err := r.s.eachStanding(ctx, func(_ uint64, it *item, intentKey string) error {
 		if it.org != org {
 			return nil
 		}
@@ -255,11 +215,7 @@ func (r *ReadOnly) isFound(row *storage.Record) error {
 	case it.id != id:
 		return broken(org, id, "its intent %q leads to another decision", row.IntentID)
 	}
-	_, err := r.s.index.Get(byDecisionKey(org, row.Decision).id(id))
-	if errors.Is(err, storage.ErrNotFound) {
-		return broken(org, id, "it is not found as %s", row.Decision)
-	}
-	return err
+	return nil
 }
 
 // checkDocuments checks that every document is in its indexes and that every index entry leads to
@@ -277,7 +233,7 @@ func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, 
 			return true, &storage.BreakError{OrganizationID: d.Org, Err: err}
 		}
 		for _, k := range keys {
-			id, err := r.s.index.Get(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
+			id, err := r.s.get(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
 			if errors.Is(err, storage.ErrNotFound) || err == nil && string(id) != d.ID {
 				err = brokenDocument(d, "it is not found as index %d has it", k.Index)
 			}

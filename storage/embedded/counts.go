@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-
-	"github.com/google/uuid"
+	"errors"
+	"fmt"
+	"sync"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
@@ -14,8 +16,9 @@ import (
 //
 //	'c' org counted-by(1) day(4) value    index.Sums, by hour
 //
-// A row is counted in the write that adds the other keys of its frame. Each write that removes rows from
-// Pebble also subtracts them from the counts.
+// A row is counted once its frame is written. Such counts, and the meters, are pending in memory until
+// their segment is sealed or they are many. Each write that removes rows also subtracts them from the
+// counts.
 
 // negativeDay is the sign bit of a day. Keys have it inverted, so that they are in the order of days.
 const negativeDay = 1 << 31
@@ -25,26 +28,22 @@ func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
 	return binary.BigEndian.AppendUint32(b, uint32(day)^negativeDay) //nolint:gosec // the bits stay the same
 }
 
-// counts counts a record.
-func (k *frameKeys) counts(r *storage.Record) {
-	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-		k.End(k.key().count(r.OrganizationID, by, day).text(value))
-		k.End(index.AppendSum(k.Buf, hour, 1))
-	})
-}
-
 // count adds n to the counts of a record.
 func (b *batch) count(r *storage.Record, n int64) {
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-		k := string(key{}.count(r.OrganizationID, by, day).text(value))
-		if b.counts[k] == nil {
-			if b.counts == nil {
-				b.counts = make(map[string]*index.Sums)
-			}
-			b.counts[k] = new(index.Sums)
-		}
-		b.counts[k][hour] += n
+		b.sums(string(key{}.count(r.OrganizationID, by, day).text(value)))[hour] += n
 	})
+}
+
+// sums returns the sums that are added to a key.
+func (b *batch) sums(k string) *index.Sums {
+	if b.counts[k] == nil {
+		if b.counts == nil {
+			b.counts = make(map[string]*index.Sums)
+		}
+		b.counts[k] = new(index.Sums)
+	}
+	return b.counts[k]
 }
 
 // mergeCounts adds the writes of b.counts, one for each key.
@@ -57,42 +56,120 @@ func (b *batch) mergeCounts() {
 	b.counts = nil
 }
 
-// recount adds writes to b that replace all counts in Pebble. The new counts cover the rows in Pebble that
-// are in frames up to last.
-func (s *Store) recount(b *batch, last uint64) error {
-	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
-	return s.scanKind(context.Background(), kindRecord, func(org string, rest, v []byte) error {
-		id, settlement, err := parsePosition(rest)
-		if err != nil || settlement {
-			return err
-		}
-		r, err := s.counted(org, id, v, last)
-		if r != nil {
-			b.count(r, 1)
-		}
-		return err
-	})
+// pending has the meters and counts of the frames after the last kept one, up to frame.
+type pending struct {
+	mu     sync.Mutex
+	frame  uint64
+	meters map[meter]int64
+	counts map[string]*index.Sums
 }
 
-// counted reads the record at the location v. It returns nil if the record is in a frame after last.
-func (s *Store) counted(org string, id uuid.UUID, v []byte, last uint64) (*storage.Record, error) {
-	at, err := parseLocation(v)
-	if err != nil || at.frame > last {
-		return nil, err
+// pendingKeys is how many keys may be pending. Writing so many takes a few milliseconds, in which commits wait.
+const pendingKeys = 1 << 12
+
+// count counts the records of a frame that was appended. The caller holds s.commits.
+func (p *pending) count(frame uint64, records []*storage.Record, ticks []tick) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frame = frame
+	for _, t := range ticks {
+		p.meters[t.meter] = t.stored
 	}
-	return s.readRow(org, id, v, nil, nil)
+	b := batch{counts: p.counts}
+	for _, r := range records {
+		b.count(r, 1)
+	}
+}
+
+func (p *pending) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.meters) + len(p.counts)
+}
+
+func (p *pending) clear() {
+	p.meters, p.counts = make(map[meter]int64), make(map[string]*index.Sums)
+}
+
+// keep moves what is pending to Pebble. The caller holds s.commits, or opens or closes the store.
+func (s *Store) keep() error {
+	if s.pending.frame <= s.kept {
+		return s.health.Stopped()
+	}
+	if err := s.sync(); err != nil { // Pebble must not know of frames that a crash can lose
+		return err
+	}
+	return s.keepWith(s.newBatch(), s.pending.frame, s.apply)
+}
+
+// keepWith adds to b what is pending, and writes it. Then Pebble has what follows from all frames up to
+// the given one.
+func (s *Store) keepWith(b *batch, frame uint64, write func(*batch) error) error {
+	p := &s.pending
+	p.mu.Lock() // a reader of counts must not find them both here and in Pebble
+	defer p.mu.Unlock()
+	for m, n := range p.meters {
+		b.number(meterKey(m.org, m.month), n)
+	}
+	for k, n := range p.counts {
+		b.sums(k).AddSums(n)
+	}
+	b.number(keptKey, int64(frame)) //nolint:gosec // it counts
+	b.set(markKey(headStream, frame), nil)
+	if frame != s.kept {
+		b.delete(markKey(headStream, s.kept))
+	}
+	err := write(b)
+	if err == nil {
+		s.kept = frame
+		p.clear()
+	}
+	return err
+}
+
+// metered returns the value of a meter.
+func (s *Store) metered(m meter) (int64, error) {
+	s.pending.mu.Lock()
+	n, found := s.pending.meters[m]
+	s.pending.mu.Unlock()
+	if found {
+		return n, s.health.Stopped()
+	}
+	return s.count(meterKey(m.org, m.month))
 }
 
 // Counts implements storage.Counter.
 func (s *Store) Counts(
 	ctx context.Context, org string, by storage.CountedBy, from, to storage.Day, f func(storage.Count) error,
-) error {
-	if err := checkOrg(org); err != nil || from >= to {
+) (err error) {
+	if err := cmp.Or(checkOrg(org), s.health.Stopped()); err != nil || from >= to {
 		return err
 	}
 	lower, upper := key{}.count(org, by, from), key{}.count(org, by, to)
-	return s.index.Counts(ctx, lower, upper, func(k []byte, sums *index.Sums) error {
+	tell := func(k []byte, sums *index.Sums) error {
 		day := storage.Day(binary.BigEndian.Uint32(k[len(lower)-4:]) ^ negativeDay) //nolint:gosec // as count has it
 		return f(storage.Count{Value: string(k[len(lower):]), Day: day, Hours: storage.Hours(*sums)})
+	}
+	here := make(map[string]index.Sums)
+	s.pending.mu.Lock()
+	for k, n := range s.pending.counts {
+		if k >= string(lower) && k < string(upper) {
+			here[k] = *n
+		}
+	}
+	state := s.db.NewSnapshot()
+	s.pending.mu.Unlock()
+	defer func() { err = errors.Join(err, state.Close()) }()
+	for k, n := range here {
+		if err := tell([]byte(k), &n); err != nil {
+			return err
+		}
+	}
+	return s.scanIn(ctx, state, lower, upper, func(k, v []byte) (bool, error) {
+		var sums index.Sums
+		if err := sums.Add(v); err != nil {
+			return true, fmt.Errorf("key %x: %w", k, err)
+		}
+		return false, tell(k, &sums)
 	})
 }

@@ -26,7 +26,7 @@ func TestCounts_OfRemovedRowsLeaveNothing(t *testing.T) {
 		_, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("b"))
 		must(t, err)
 		storagetest.CheckCounts(t, s, "a", "b")
-		must(t, s.index.Flush())
+		must(t, s.keepNow())
 	}
 	storagetest.CheckCounts(t, s, "a", "b")
 	before := keys()

@@ -61,7 +61,7 @@ func TestDamage_AfterClose(t *testing.T) {
 	w := storagetest.NewWriter()
 	for range 3 {
 		commit(t, s, w, w.Record("a"))
-		must(t, errors.Join(putLarge(t, s, 1), s.index.Flush(), s.db.Flush()))
+		must(t, errors.Join(putLarge(t, s, 1), s.keepNow(), s.db.Flush()))
 	}
 	commit(t, s, w, w.Record("a"))
 	closeTest(t, s)

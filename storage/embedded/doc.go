@@ -6,11 +6,10 @@
 //
 // A commit is one frame of the log, with its signed head, records and entries. An import is a frame
 // without a head. Package segment writes and reads the frames, and item.go defines their content.
-// Package index finds an item by its key. The keys of the newest frames are in memory. Later many
-// keys move to Pebble together. When the directory is opened, the frames whose keys are not in
-// Pebble are read. Intents have no keys: each sealed segment has a table of them beside it, and
-// those of the active segment are in memory: see intents.go. A segment is rewritten once half of its
-// bytes are removed rows: see garbage.go.
+// Package index finds items: each sealed segment has a table beside it, from which intents, lists of rows
+// and entries follow, and those of the active segment are in memory. view.go reads rows with them. What
+// Pebble keeps of the history are meters, counts and what is left of removed rows. A segment is rewritten
+// once half of its bytes are removed rows: see garbage.go.
 //
 // # Keys
 //
@@ -18,28 +17,23 @@
 // its id follows in two bytes, big-endian, and then the id. The other parts of the key are:
 //
 //	00 "writ"                                    format        decimal text
-//	00 "secret"                                  secret        32 bytes: see intents.go
+//	00 "secret"                                  secret        32 bytes: see index.Tables
 //	'C' revision(8) number(4)                    change        JSON of a storage.Change
-//	'I'                                          indexed       the last frame whose keys are here: 8 bytes
+//	'I'                                          kept          the last frame of which all of it is here: 8 bytes
 //	'S' segment(8)                               garbage       see garbage.go
 //	'D' kind(1) [org] id                         document      revision(8) [org] value
 //	'K' kind(1) org index(1) key id              index entry   id
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
 //	'W' …                                        values that follow from the history: see journal.go
 //	'c' org counted-by(1) day(4) value           counts of the hours: see counts.go
-//	'd' org decision(1) decision-id(16)          decisions by outcome: 01 if no meter counts it, or nothing
-//	'h' org decision-id(16)                      history row   where it is: see item.go
-//	'h' org decision-id(16) 's'                  its settlement, in the same way
 //	'i' org intent-id                            what is left of a removed row: see retention.go
-//	'k' seq(8)                                   head          where it is
-//	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes
-//	'n' org entry-kind(1) key                    seq(8) index(4) of an entry
-//	'z' 'h' frame(8)                             the last indexed frame: see streams.go
+//	'r' org                                      removals      see view.go
+//	'z' 'h' frame(8)                             the last kept frame: see streams.go
 //	'z' 'c' number(8)                            the last other write
 //
 // Numbers are big-endian. The length comes before the id, so that no key of one organization is a
-// prefix of the keys of another. Decision ids are UUIDv7, so they sort by time.
+// prefix of the keys of another.
 // [storage.Collections] defines the kinds, indexes, ids and keys of documents. A document of a
 // global collection has its organization in the value instead of the key. The revision of a
 // document is the number of the write that stored it.
@@ -70,8 +64,8 @@
 // a second and in Close: see tip.go. Open returns an error if the store ends before the recorded
 // tip, or if a write between its first and its last is missing. It has changed nothing then.
 // [Options.AcceptRollback] permits the loss. Only the loss of writes of the last second before the
-// crash is not noticed. If Pebble lacks only keys of the history, Open writes them again from the
-// segments: see reindex.go. Other files have checksums, and unreadable data is an error.
+// crash is not noticed. If Pebble lacks only counts of the history, Open makes them again from the
+// segments: see reindex.go. So it does with tables. Other files have checksums, and unreadable data is an error.
 //
 // This detects accidents. An attacker who can write the directory can also write the recorded tip.
 // Only a receipt or a head that is kept elsewhere detects such a change.

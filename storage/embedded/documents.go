@@ -80,7 +80,7 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	if err != nil {
 		return d, err
 	}
-	v, err := r.s.index.GetIn(r.src, documentKey(c, org, id))
+	v, err := r.s.getIn(r.src, documentKey(c, org, id))
 	if err != nil {
 		return d, err
 	}
@@ -112,7 +112,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		prefix = indexOf(q.Kind, q.Org, q.Index)
 	}
 	lower, upper := bounds(prefix, q)
-	return r.s.index.ScanIn(r.ctx, r.src, lower, upper, func(k, v []byte) (bool, error) {
+	return r.s.scanIn(r.ctx, r.src, lower, upper, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
 			return true, err

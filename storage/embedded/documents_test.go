@@ -77,12 +77,12 @@ func TestCheckIndex_Documents(t *testing.T) {
 			del(t, s, documentKey(&storage.Agents.Collection, "acme", "a"))
 		}, `organization "acme": agent "a": it is found in an index, and it is not there`},
 		"a rule in the place of another": {func(t *testing.T, s *Store) {
-			v, _ := s.index.Get(documentKey(&storage.Rules.Collection, "acme", "b"))
+			v, _ := s.get(documentKey(&storage.Rules.Collection, "acme", "b"))
 			put(t, s, documentKey(&storage.Rules.Collection, "acme", "a"), v)
 		}, `organization "acme": the rule "b" of "" is in the place of "a" of "acme"`},
 		"a token of another organization": {func(t *testing.T, s *Store) {
 			k := documentKey(&storage.Tokens.Collection, "", "a")
-			v, _ := s.index.Get(k)
+			v, _ := s.get(k)
 			d := storage.Document{Kind: storage.TokenKind, ID: "a"}
 			must(t, parseDocument(&d, &storage.Tokens.Collection, v))
 			d.Org = "rival"

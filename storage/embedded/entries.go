@@ -6,44 +6,22 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-
-	"github.com/google/uuid"
+	"math"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
 )
 
-// The key of a settlement is the key of its row followed by settlementMark. Therefore a scan of
-// rows reads a settlement right after its row. The value of a settlement is
+// A settlement of a decision and any other entry are items of the frame whose head signs them:
 //
 //	settled = 02 settlement text(sig) text(kid)
-//
-// Any other entry has a key of kindEntry that ends with the entry's place in the chain. Its value
-// is
-//
-//	entry = 01 text(key) text(sig) text(kid) text(body)
-//
-// A key under kindEntryKey leads from the entry's own key to its place.
+//	entry   = 01 text(key) text(sig) text(kid) text(body)
 const (
-	settlementMark = 's'
 	entryVersion   = 1
 	settledVersion = 2
 )
 
-// place is the position of a leaf in the chain.
-type place struct {
-	seq   uint64
-	index uint32
-}
-
-const placeLen = 8 + 4
-
-func (b key) place(at place) key {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, at.seq), at.index)
-}
-
-// kindBytes are the kinds of entries in keys.
+// kindBytes are the kinds of entries in items.
 var kindBytes = map[storage.EntryKind]byte{
 	storage.VerdictEntry: 'v', storage.RetentionEntry: 'r', storage.ChangeEntry: 'c',
 	storage.ImportEntry: 'i', storage.AbandonEntry: 'a',
@@ -59,14 +37,15 @@ func entryKindOf(b byte) storage.EntryKind {
 	return ""
 }
 
-func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }
+// keyOf returns the key with which an entry is found in the index.
+func keyOf(k storage.EntryKind, entryKey string) string { return string(kindBytes[k]) + entryKey }
 
-func entriesKey(org string, k storage.EntryKind) key {
-	return append(orgKey(kindEntry, org), kindBytes[k])
-}
-
-func entryKey(e *storage.Entry) key {
-	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
+// entryKey returns the key of an entry. It reads only the start of the item.
+func (it *item) entryKey() (k string, err error) {
+	c := codec{reads: true, rest: it.body}
+	c.version(entryVersion)
+	c.text(&k)
+	return k, c.err
 }
 
 // entryID identifies an entry. The key of a settlement is its decision.
@@ -105,18 +84,25 @@ func (s *Store) storedEntry(e *storage.Entry) (*storage.Entry, error) {
 // entry returns the stored entry with the organization, kind and key of e, or
 // storage.ErrNotFound.
 func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
-	at, err := s.index.Get(entryKey(e))
-	if err != nil {
-		return nil, err
+	name := s.tables.Hash(e.OrganizationID, keyOf(e.Kind, e.Key))
+	if s.tables.Lacks(name) {
+		return nil, storage.ErrNotFound
 	}
-	v, err := s.index.Get(append(entriesKey(e.OrganizationID, e.Kind), at...))
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %s %q is missing", errCorruptEntry, e.Kind, e.Key)
+	c := s.tables.Cursor(name, true, 0, 0)
+	c.Seek(0)
+	for {
+		at, ok, err := c.Next()
+		if err == nil && !ok {
+			err = storage.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, err := s.readEntry(e.OrganizationID, e.Kind, location{at.Frame, at.Item})
+		if err != nil || found != nil && found.Key == e.Key {
+			return found, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.readEntry(e.OrganizationID, e.Kind, v)
 }
 
 // Entry implements storage.Log. Like Decided, it waits for a running append.
@@ -131,66 +117,42 @@ func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, k
 
 var errCorruptEntry = fmt.Errorf("a stored entry is %w", storage.ErrCorrupt)
 
-// Entries implements storage.Log.
+// Entries implements storage.Log. A cursor has the frame and the index of the last entry of its page.
 func (s *Store) Entries(
 	ctx context.Context, org string, kind storage.EntryKind, p storage.Page,
 ) (entries []*storage.Entry, next string, err error) {
-	before, err := startOf(kindEntry, org, p, placeLen)
+	after, err := startOf(kindEntry, org, p, 8+4)
 	if err != nil {
 		return nil, "", err
 	}
-	if before != nil && len(before) != placeLen || kindBytes[kind] == 0 {
+	if after != nil && len(after) != 8+4 || kindBytes[kind] == 0 {
 		return nil, "", storage.ErrBadCursor
 	}
-	prefix := entriesKey(org, kind)
-	upper := prefix.end()
-	if before != nil {
-		upper = slices.Concat(prefix, before)
+	last := location{math.MaxUint64, math.MaxUint32}
+	if after != nil {
+		last = location{binary.BigEndian.Uint64(after), binary.BigEndian.Uint32(after[8:])}
 	}
-	var last []byte
-	err = s.index.ScanBack(ctx, prefix, upper, func(k, v []byte) (bool, error) {
-		if len(entries) == p.Limit {
-			next = cursor(kindEntry, last)
-			return true, nil
+	c := s.tables.Cursor(s.tables.Lists(org).List(index.Entries, kindBytes[kind]), true, 0, last.frame)
+	c.Seek(last.frame)
+	for {
+		at, ok, err := c.Next()
+		if err = errors.Join(err, ctx.Err()); !ok || err != nil {
+			return entries, "", err
 		}
-		e, err := s.readEntry(org, kind, v)
-		entries, last = append(entries, e), append(last[:0], k[len(prefix):]...)
-		return false, err
-	})
-	if err != nil {
-		return nil, "", err
+		if at.Frame == last.frame && at.Item >= last.index {
+			continue
+		}
+		e, err := s.readEntry(org, kind, location{at.Frame, at.Item})
+		if err != nil {
+			return nil, "", err
+		}
+		switch {
+		case e == nil: // of another organization with the same hash
+		case len(entries) == p.Limit:
+			position := binary.BigEndian.AppendUint64(nil, last.frame)
+			return entries, cursor(kindEntry, binary.BigEndian.AppendUint32(position, last.index)), nil
+		default:
+			entries, last = append(entries, e), location{at.Frame, at.Item}
+		}
 	}
-	return entries, next, nil
-}
-
-// record returns the record of a decision with its settlement.
-func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) {
-	it, err := s.index.Iter()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	return s.recordAt(it, org, id, nil)
-}
-
-// recordAt does what record does, and reads with the iterator it. It returns nil if f does not
-// select the record. The key of the settlement follows the key of the row, so one search finds
-// both.
-func (s *Store) recordAt(it *index.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
-	k := recordKey(org, id)
-	v, found, err := it.Seek(k)
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
-		return nil, storage.ErrNotFound
-	}
-	r, err := s.readRow(org, id, v, nil, f)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	if v, found, err = it.Next(append(k, settlementMark)); found && err == nil {
-		err = s.readSettlement(r, v)
-	}
-	return r, err
 }

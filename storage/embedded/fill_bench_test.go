@@ -59,8 +59,8 @@ func BenchmarkFill(b *testing.B) {
 		for _, segment := range s.log.Segments() {
 			rows += segment.Bytes
 		}
-		must(b, s.index.Flush())
-		tables, err := filepath.Glob(filepath.Join(s.health.dir, "*.intents"))
+		must(b, s.keepNow())
+		tables, err := filepath.Glob(filepath.Join(s.health.dir, "*.index"))
 		must(b, err)
 		keys := int64(s.db.Metrics().DiskSpaceUsage()) //nolint:gosec // it fits on a disk
 		for _, name := range tables {
@@ -75,7 +75,7 @@ func BenchmarkFill(b *testing.B) {
 		again, err := Open(s.health.dir, Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1})
 		must(b, err)
 		b.ReportMetric(float64(time.Since(start).Milliseconds()), "open-ms")
-		until(b, func() bool { return again.intents.Lacks(1) })
+		until(b, func() bool { return again.tables.Lacks(4) })
 		b.ReportMetric(float64(time.Since(start).Milliseconds()), "filter-ms")
 		must(b, again.Close())
 		slices.Sort(commits)

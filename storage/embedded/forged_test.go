@@ -103,30 +103,9 @@ func loadFrame(t *testing.T, s *Store, head receipt.SignedHead, h *forged.Histor
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := frameKeys{frame: number}
-	k.head(head.Seq)
-	for i, r := range sealed.Records {
-		k.record(r, ids[r], uint32(i+1))
-	}
-	for i, e := range sealed.Entries {
-		index := uint32(1 + len(sealed.Records) + i)
-		if e.Kind == storage.SettlementEntry {
-			k.entry(e, place{index: index})
-			continue
-		}
-		leaf, err := e.Leaf(receipt.EntryLeaf(e.Body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := place{leaf.Seq, leaf.Index}
-		k.End(append(k.Buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
-		k.End(k.at(index))
-		k.End(append(k.Buf, entryKey(e)...))
-		k.End(k.key().place(at))
-	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	s.index.Add(number, &k.Keys)
-	must(t, s.intents.AddFrame(segment.Frame{Number: number, Head: signed, Items: items}))
+	must(t, s.tables.AddFrame(segment.Frame{Number: number, Head: signed, Items: items}))
+	s.pending.count(number, sealed.Records, nil)
 	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 }

@@ -25,7 +25,7 @@ type frame struct {
 }
 
 // sig returns the signature of item index, and the id of the key that made the signature.
-func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
+func (f *frame) sig(index uint32) (receipt.Inclusion, error) {
 	f.once.Do(func() {
 		leaves := make([][32]byte, len(f.items))
 		if f.err = f.each(func(i int, it *item) (err error) {

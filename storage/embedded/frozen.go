@@ -8,7 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 )
 
 // Frozen reads the rows of a store as they were when it was opened, while the store goes on. Its other reads are of
@@ -34,18 +33,11 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 	}
 	f := &Frozen{reads: s}
 	s.writes.Lock()
-	if err = s.index.Flush(); err == nil { // the snapshot of Pebble lacks what is in memory
-		f.state = s.db.NewSnapshot()
-	}
+	s.commits.Lock()
+	f.state = s.db.NewSnapshot()
+	f.rowView = rowView{store: s, chain: tip.ID, state: f.state, upTo: s.log.Last()}
+	s.commits.Unlock()
 	s.writes.Unlock()
-	if err != nil {
-		s.rewrites.RUnlock()
-		return nil, err
-	}
-	f.rowView = rowView{store: s, chain: tip.ID,
-		scan: func(ctx context.Context, lower, upper []byte, visit index.Visit) error {
-			return s.index.ScanIn(ctx, f.state, lower, upper, visit)
-		}}
 	return f, nil
 }
 

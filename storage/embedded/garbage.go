@@ -3,15 +3,14 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"sort"
 
-	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 )
 
-// A removal leaves the rows in their segment, where no key leads to them. Such rows are garbage.
+// A removal leaves the rows in their segment, where no list has them. Such rows are garbage.
 // Once about half of a segment is garbage, the segment is rewritten, and the leaves of the removed
 // rows replace the rows. The leaves stay because the proofs of other rows in the same frames need
 // them. A key of kindGarbage counts the bytes of removed rows in a segment:
@@ -21,25 +20,17 @@ import (
 // garbage counts the bytes of removed rows by the number of their frame.
 type garbage map[uint64]int64
 
-// add adds the bytes of the row or settlement at the location v.
-func (g garbage) add(s *Store, v []byte) error {
-	f, index, err := s.locate(v)
-	if err == nil {
-		g[f.number] += int64(len(f.items[index]))
-	}
-	return err
-}
-
-// addKey adds the bytes of the row or settlement with the key k, if it exists.
-func (g garbage) addKey(s *Store, k key) error {
-	v, err := s.index.Get(k)
-	if errors.Is(err, storage.ErrNotFound) {
+// add adds the bytes of a row and of its settlement.
+func (g garbage) add(s *Store, r *row) error {
+	g[r.at.frame] += int64(len(r.in.items[r.at.index]))
+	if r.settled.frame == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
+	f, err := s.frame(r.settled.frame)
+	if err == nil {
+		g[f.number] += int64(len(f.items[r.settled.index]))
 	}
-	return g.add(s, v)
+	return err
 }
 
 func garbageKey(number uint64) key {
@@ -106,22 +97,25 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 	return nil
 }
 
-// rewrite rewrites a segment and removes the rows to which no key leads. counted is the segment's
+// rewrite rewrites a segment and removes its garbage. counted is the segment's
 // garbage before the rewrite. Afterwards rewrite subtracts counted, so rows that are removed in the
 // meantime stay counted.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
-	if err := s.index.Flush(); err != nil { // now the keys of the segment's rows are in Pebble
+	s.commits.Lock()
+	err := s.keep() // its rows must be counted, because they cannot be counted later
+	s.commits.Unlock()
+	if err != nil {
 		return err
 	}
 	s.rewrites.Lock()
-	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
+	err = s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
 		f, err := decodeFrame(stored)
 		if err != nil {
 			return nil, err
 		}
 		items := slices.Clone(f.items)
 		return items, f.each(func(i int, it *item) error {
-			gone, err := s.gone(it)
+			gone, err := s.gone(f, it)
 			if !gone || err != nil {
 				return err
 			}
@@ -131,7 +125,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 		})
 	})
 	if err == nil {
-		err = s.intents.Rewritten(number)
+		err = s.tables.Rewritten(number)
 	}
 	s.rewrites.Unlock()
 	if err != nil {
@@ -149,14 +143,23 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 	return s.apply(b)
 }
 
-// gone reports whether an item is a removed row, or the settlement of a removed row.
-func (s *Store) gone(it *item) (bool, error) {
+// gone reports whether an item of a frame is a removed row, or the settlement of a removed row.
+func (s *Store) gone(f *frame, it *item) (bool, error) {
 	if it.kind != recordItem && it.kind != settlementItem {
 		return false, nil
 	}
-	_, err := s.index.Get(recordKey(it.org, it.id))
-	if errors.Is(err, storage.ErrNotFound) {
-		return true, nil
+	gone, err := s.now().removals(it.org)
+	if err != nil || gone.has(it.id, f.number) {
+		return err == nil, err
 	}
-	return false, err
+	if !f.imported() { // only an import can be abandoned
+		return false, nil
+	}
+	at, name := placeOf(it.id), s.tables.Lists(it.org).List(index.Settled, 0)
+	ends, err := s.tables.Cursor(name, false, at, at).Find(at, nil)
+	if err != nil {
+		return false, err
+	}
+	left, err := s.now().settle([]row{{it: *it, at: location{frame: f.number}}}, gone, ends)
+	return len(left) == 0, err
 }

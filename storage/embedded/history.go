@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 )
-
-func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }
 
 // Record implements storage.History.
 func (s *Store) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
@@ -32,24 +28,20 @@ func (s *Store) Record(_ context.Context, org, decisionID string) (*storage.Reco
 func (s *Store) ListRecords(
 	ctx context.Context, org string, f storage.Filter, p storage.Page,
 ) (_ []*storage.Record, _ string, err error) {
-	before, err := startOf(kindRecord, org, p, idLen)
+	after, err := startOf(kindRecord, org, p, idLen)
 	if err != nil {
 		return nil, "", err
 	}
-	if before != nil && len(before) != idLen {
+	if after != nil && len(after) != idLen {
 		return nil, "", storage.ErrBadCursor
 	}
 	l := recordLister{s: s, org: org, filter: f, limit: p.Limit}
 	if f.IntentID != "" {
-		err := l.ofIntent(ctx, before)
+		err := l.ofIntent(ctx, after)
 		return l.records, l.next, err
 	}
-	lower, upper := l.bounds(before)
-	if bytes.Compare(lower, upper) >= 0 {
-		return nil, "", nil
-	}
-	defer func() { err = errors.Join(err, l.close()) }()
-	if err := s.index.ScanBack(ctx, lower, upper, l.row); err != nil {
+	q := l.query(after)
+	if err := s.now().rows(ctx, q, l.row); err != nil {
 		return nil, "", err
 	}
 	return l.records, l.next, nil
@@ -62,14 +54,6 @@ type recordLister struct {
 	filter storage.Filter
 	limit  int
 
-	// rows looks up the rows to which the index by decision leads. It is created after the iterator
-	// over that index. Therefore a row that is missing in rows was removed in between.
-	rows *index.Iterator
-
-	settled   []byte // the last settlement, of the row settledOf
-	settledOf uuid.UUID
-
-	prefix  key
 	records []*storage.Record
 	skipped int
 	last    uuid.UUID // the id of the last row that was read
@@ -102,112 +86,58 @@ func (l *recordLister) ofIntent(ctx context.Context, before []byte) error {
 	return nil
 }
 
-// bounds returns the bounds of the page's keys. If the filter has a decision, they are keys of the
-// index by decision. Otherwise they are keys of rows.
-func (l *recordLister) bounds(before []byte) (lower, upper key) {
-	l.prefix = orgKey(kindRecord, l.org)
-	if l.filter.Decision != 0 {
-		l.prefix = byDecisionKey(l.org, l.filter.Decision)
-	}
-	lower, upper = l.prefix, l.prefix.end()
+// query returns the rows among which the page's are. The page begins after an id, unless it is nil.
+func (l *recordLister) query(after []byte) query {
+	q := of(l.org)
+	q.decision, q.back, q.filter = l.filter.Decision, true, &l.filter
 	if !l.filter.From.IsZero() {
-		lower = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.From.Add(-storage.MaxSkew)))
+		q.from = storage.IDAt(l.filter.From.Add(-storage.MaxSkew))
 	}
 	if !l.filter.To.IsZero() {
 		// The time in an id is in milliseconds, rounded down.
-		upper = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
+		q.to, _ = before(storage.IDAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
 	}
-	if before != nil {
-		if b := append(bytes.Clone(l.prefix), before...); bytes.Compare(b, upper) < 0 {
-			upper = b
+	if after != nil && bytes.Compare(after, q.to[:]) <= 0 {
+		var more bool
+		if q.to, more = before(uuid.UUID(after)); !more {
+			q.from = uuid.Max // so that there are none
 		}
 	}
-	return lower, upper
+	return q
 }
 
-func (l *recordLister) close() error {
-	if l.rows == nil {
-		return nil
-	}
-	return l.rows.Close()
-}
-
-// row takes the key and value of a row. It ends the page once the filter has skipped half a page of
+// row takes a row. It ends the page once the filter has skipped half a page of
 // rows. The request keeps its concurrency slot while rows are skipped, which takes less than a
 // millisecond.
-func (l *recordLister) row(k, v []byte) (stop bool, err error) {
+func (l *recordLister) row(r *row) (stop bool, err error) {
 	if l.skipped == storage.MaxPage/2 {
 		l.next = cursor(kindRecord, l.last[:])
 		return true, nil
 	}
-	id, settlement, err := parsePosition(k[len(l.prefix):])
-	if err != nil {
-		return true, err
+	var rec *storage.Record
+	if !r.skipped {
+		if rec, err = l.s.readRow(r, &l.filter); err != nil {
+			return true, err
+		}
 	}
-	if settlement {
-		l.settled, l.settledOf = append(l.settled[:0], v...), id
-		return false, nil
-	}
-	r, err := l.parse(id, v)
-	if err != nil {
-		return true, err
-	}
-	if r != nil && len(l.records) == l.limit {
+	if rec != nil && len(l.records) == l.limit {
 		l.next = cursor(kindRecord, l.last[:])
 		return true, nil
 	}
-	l.last = id
-	if r != nil {
-		l.records = append(l.records, r)
+	l.last = r.it.id
+	if rec != nil {
+		l.records = append(l.records, rec)
 	} else {
 		l.skipped++
 	}
 	return false, nil
 }
 
-func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
-	if settlement = len(rest) == idLen+1 && rest[idLen] == settlementMark; settlement {
-		rest = rest[:idLen]
+// record returns the record of a decision with its settlement.
+func (s *Store) record(org string, id uuid.UUID) (*storage.Record, error) {
+	r, err := s.now().find(org, id)
+	if err != nil {
+		return nil, err
 	}
-	if id, err = uuid.FromBytes(rest); err != nil {
-		err = fmt.Errorf("%w: its key: %w", errCorrupt, err)
-	}
-	return id, settlement, err
-}
-
-// parse returns the record for a row, or for a key of the index by decision. It returns nil if the
-// filter does not select the record.
-func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
-	if l.filter.Decision == 0 {
-		var settlement []byte
-		if l.settledOf == id {
-			settlement = l.settled
-		}
-		return l.s.readRow(l.org, id, v, settlement, &l.filter)
-	}
-	if l.rows == nil {
-		rows, err := l.s.index.Iter()
-		if err != nil {
-			return nil, err
-		}
-		l.rows = rows
-	}
-	r, err := l.s.recordAt(l.rows, l.org, id, &l.filter)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, l.gone(id)
-	}
-	return r, err
-}
-
-// gone is called if an index entry leads to no row. It returns nil if the row was removed after the
-// entry was read. Otherwise the row is missing, and gone returns an error.
-func (l *recordLister) gone(id uuid.UUID) error {
-	_, err := l.s.index.Get(byDecisionKey(l.org, l.filter.Decision).id(id))
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	return fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
+	return s.readRow(&r, nil)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/segment"
 )
@@ -34,7 +33,14 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.replay(stored), s.intents.AddFrame(stored))
+	b := s.newBatch()
+	if err := s.follow(b, stored, make(map[meter]int64)); err != nil {
+		return err
+	}
+	if err := s.keepWith(b, stored.Number, s.apply); err != nil {
+		return err
+	}
+	return s.tables.AddFrame(stored)
 }
 
 // writeImport writes a frame without a head, and makes the frame durable. The caller holds
@@ -92,7 +98,7 @@ func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone
 
 // noRow returns storage.ErrConflict if a decision has a row.
 func (s *Store) noRow(org string, id uuid.UUID) error {
-	_, err := s.index.Get(recordKey(org, id))
+	_, err := s.now().find(org, id)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil
@@ -109,7 +115,7 @@ func (s *Store) isFresh(t *storage.Tombstone) (bool, error) {
 	earlier, err := s.decided(name)
 	if err == nil && earlier != nil && earlier.Removed() {
 		var left []byte
-		left, err = s.index.Get(orgKey(kindIntent, name.org).text(name.id))
+		left, err = s.get(orgKey(kindIntent, name.org).text(name.id))
 		if string(left) == string(id[:])+string(leavesOf(t)) {
 			return false, err
 		}
@@ -148,29 +154,20 @@ func encoded(f func(c *codec)) []byte {
 	return c.b
 }
 
-// abandon adds to b the deletions of an imported row's keys, if it is the item that abandons the
-// row. For any other item abandon does nothing. The row counts no more, unless it was abandoned
-// already.
-func (s *Store) abandon(b *batch, it *item) error {
-	if it.kind != abandonedItem {
+// abandon adds to b what follows from an item that abandons an import in the given frame. Its row counts no more,
+// unless it was removed or abandoned before.
+func (s *Store) abandon(b *batch, it *item, frame uint64) error {
+	b.delete(orgKey(kindIntent, it.org).text(it.intent))
+	r, err := s.until(frame-1).find(it.org, it.id)
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
-	r, err := s.record(it.org, it.id)
+	var rec *storage.Record
 	if err == nil {
-		b.count(r, -1)
-	} else if !errors.Is(err, storage.ErrNotFound) {
-		return err
+		rec, err = s.readRow(&r, nil)
 	}
-	b.abandon(it)
-	return nil
-}
-
-// abandon adds to b the deletions of the keys of an abandoned row.
-func (b *batch) abandon(it *item) {
-	b.delete(orgKey(kindIntent, it.org).text(it.intent))
-	b.delete(recordKey(it.org, it.id))
-	b.delete(settlementKey(it.org, it.id))
-	for d := engine.Allow; d <= engine.Deny; d++ {
-		b.delete(byDecisionKey(it.org, d).id(it.id))
+	if err == nil {
+		b.count(rec, -1)
 	}
+	return err
 }

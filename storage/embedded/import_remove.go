@@ -3,11 +3,11 @@ package embedded
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 )
 
 // CountImported implements storage.Importer.
@@ -21,7 +21,7 @@ func (s *Store) CountImported(ctx context.Context, org string) (n storage.Import
 	if err != nil {
 		return n, err
 	}
-	err = s.eachImported(ctx, org, tip.ID, &n, func(string, uuid.UUID) (bool, error) { return true, nil })
+	err = s.eachImported(ctx, org, tip.ID, &n, func(string, uuid.UUID, *row) (bool, error) { return true, nil })
 	return n, err
 }
 
@@ -37,20 +37,19 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.health.writable(); err != nil {
 		return 0, err
 	}
-	if err := s.index.Flush(); err != nil { // now all keys to be removed are in Pebble
-		return 0, err
-	}
 	var (
 		n     storage.Imported
 		items [][]byte
 		b     = s.newBatch()
 		freed = make(garbage)
 	)
-	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID) (bool, error) {
+	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID, r *row) (bool, error) {
 		items = append(items, ofIntent(abandonedItem, org, intent, id, nil))
-		err := s.abandon(b, &item{kind: abandonedItem, org: org, intent: intent, id: id})
-		return n.All() < most,
-			errors.Join(err, freed.addKey(s, recordKey(org, id)), freed.addKey(s, settlementKey(org, id)))
+		err := s.abandon(b, &item{kind: abandonedItem, org: org, intent: intent, id: id}, math.MaxUint64)
+		if r != nil {
+			err = errors.Join(err, freed.add(s, r))
+		}
+		return n.All() < most, err
 	})
 	if err == nil {
 		err = n.Removable()
@@ -62,41 +61,36 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		return 0, err
 	}
 	stored, err := s.writeImport(items)
+	if err == nil {
+		err = s.keepWith(b, stored.Number, s.finish)
+	}
+	if err == nil {
+		err = s.tables.AddFrame(stored)
+	}
 	if err != nil {
-		return 0, err
-	}
-	if err := s.finish(b); err != nil {
-		return 0, err
-	}
-	s.index.Add(stored.Number, new(index.Keys))
-	if err := s.intents.AddFrame(stored); err != nil {
 		return 0, err
 	}
 	s.rewriteLater()
 	return n.All(), nil
 }
 
-// eachImported calls f for each imported row of org and each imported tombstone, until f returns
+// eachImported calls f for each imported row of org and each imported tombstone, which has no row, until f returns
 // false. It counts them in n. A row is imported if its head is in another chain than the chain of
 // the store.
 func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported,
-	f func(intent string, id uuid.UUID) (more bool, err error),
+	f func(intent string, id uuid.UUID, r *row) (more bool, err error),
 ) error {
 	own, more := func(of [16]byte) bool { return of == chain }, true
-	lower := orgKey(kindRecord, org)
-	err := s.eachRow(ctx, s.index.Scan, org, lower, lower.end(), func(id uuid.UUID, row, settled []byte) (bool, error) {
-		if row == nil {
-			return false, nil // CountExpired removes it
-		}
-		r, err := s.readRow(org, id, row, settled, nil)
+	err := s.now().rows(ctx, of(org), func(row *row) (bool, error) {
+		r, err := s.readRow(row, nil)
 		if err != nil {
 			return true, err
 		}
 		if foreign, err := n.AddRow(r, own); !foreign || err != nil {
 			return false, err
 		}
-		more, err = f(r.IntentKey(), id)
+		more, err = f(r.IntentKey(), row.it.id, row)
 		return !more, err
 	})
 	if err != nil || !more {
@@ -107,7 +101,7 @@ func (s *Store) eachImported(
 		if err != nil || !n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) {
 			return false, err
 		}
-		more, err := f(string(name), id)
+		more, err := f(string(name), id, nil)
 		return !more, err
 	})
 }

@@ -46,7 +46,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	commit(t, s, w, w.Record("a"))
 	var items [][]byte
 	none := storage.Imported{}
-	if err := errors.Join(s.index.Flush(), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
+	if err := errors.Join(s.keepNow(), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID, _ *row) (bool, error) {
 		items = append(items, ofIntent(abandonedItem, "a", intent, id, nil))
 		return len(items) < 3, nil
 	})); err != nil {
@@ -82,7 +82,7 @@ func TestImport_Lost(t *testing.T) {
 			commit(t, s, w, row)
 			imported := importRows(t, s, w, "a")
 			if flushed {
-				must(t, s.index.Flush())
+				must(t, s.keepNow())
 			}
 			s.recordTip()
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{})

@@ -18,7 +18,7 @@ import (
 // waitFilled waits until the filter has all stored intents.
 func waitFilled(t *testing.T, s *Store) {
 	t.Helper()
-	until(t, func() bool { return s.intents.Lacks(s.intents.Hash("none", uuid.NewString())) })
+	until(t, func() bool { return s.tables.Lacks(s.tables.Hash("none", uuid.NewString())) })
 }
 
 // TestIntentFilter_HasWhatIsStored checks that each intent that was decided counts as decided, before and after the store
@@ -32,7 +32,7 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	var all []*storage.Record
 	for range 50 {
 		r, other := w.Record("a"), w.Record("b")
-		if !s.intents.Lacks(s.intents.Hash("a", r.IntentID)) {
+		if !s.tables.Lacks(s.tables.Hash("a", r.IntentID)) {
 			t.Logf("the filter may have intent %s, which is not stored", r.IntentID)
 		}
 		commit(t, s, w, r, other)
@@ -46,7 +46,7 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 	}
 	for run := range 3 {
 		for i, r := range all {
-			if s.intents.Lacks(s.intents.Hash(r.OrganizationID, r.IntentID)) {
+			if s.tables.Lacks(s.tables.Hash(r.OrganizationID, r.IntentID)) {
 				t.Errorf("run %d: the filter lacks intent %d", run, i)
 			}
 			existing, err := w.Commit(t.Context(), s, w.Again(r))
@@ -59,11 +59,11 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 			}
 		}
 		closeTest(t, s)
-		if n := len(filesOf(t, fs, ".intents")); n < 5 {
+		if n := len(filesOf(t, fs, ".index")); n < 5 {
 			t.Errorf("there are %d tables", n)
 		}
 		readClosed(t, fs, func(r *ReadOnly) {
-			if err := r.s.intents.Check(t.Context()); err != nil {
+			if err := r.s.tables.Check(t.Context()); err != nil {
 				t.Errorf("Check = %v", err)
 			}
 		})
@@ -92,7 +92,7 @@ func TestIntentFilter_MayBeWrong(t *testing.T) {
 			waitFilled(t, s)
 		}
 		for _, gone := range imported.rows {
-			if s.intents.Lacks(s.intents.Hash("a", gone.IntentID)) {
+			if s.tables.Lacks(s.tables.Hash("a", gone.IntentID)) {
 				t.Error("the filter knows that the intent is not stored: the test tests nothing")
 			}
 			if r, err := s.Decided(t.Context(), "a", gone.IntentID, ""); !errors.Is(err, storage.ErrNotFound) {
@@ -124,7 +124,7 @@ func TestIntents_Damage(t *testing.T) {
 	}
 	closeTest(t, s)
 	whole := make(map[string]string)
-	for _, name := range filesOf(t, fs, ".intents") {
+	for _, name := range filesOf(t, fs, ".index") {
 		whole[name] = string(content(t, fs, name))
 	}
 	for _, test := range []struct {
@@ -155,7 +155,7 @@ func TestIntents_Damage(t *testing.T) {
 				}
 			}
 			closeTest(t, s)
-			for _, name := range filesOf(t, fs, ".intents") {
+			for _, name := range filesOf(t, fs, ".index") {
 				if again := string(content(t, fs, name)); again != whole[name] && change != nil {
 					t.Errorf("%s was not made again as it was", name)
 				}
@@ -174,7 +174,7 @@ func TestIntents_DamagedWithTheSegment(t *testing.T) {
 	}
 	closeTest(t, s)
 	damage(t, fs, filesOf(t, fs, ".segment")[0], func(b []byte) []byte { b[200] ^= 1; return b })
-	must(t, fs.Remove(filesOf(t, fs, ".intents")[0]))
+	must(t, fs.Remove(filesOf(t, fs, ".index")[0]))
 	if s, err := openQuietly(Options{FS: fs, segmentSize: 4000}); !errors.Is(err, storage.ErrUnavailable) && err == nil {
 		t.Errorf("Open = %v, %v, want an error", s, err)
 	}
@@ -210,9 +210,7 @@ func TestCheckIndex_Intents(t *testing.T) {
 	before := twice.DecisionID
 	id := uuid.Must(uuid.NewV7())
 	twice.DecisionID = id.String()
-	body := encoded(func(c *codec) { c.row(twice, false) })
-	putItem(t, s, recordKey("a", id), recordItem, "a", id, body)
-	put(t, s, byDecisionKey("a", twice.Decision).id(id), nil)
+	putItems(t, s, encoded(func(c *codec) { c.record(twice, id, false) }))
 	sums.Add(id, twice)
 	closeTest(t, s)
 	check(fmt.Sprintf("its intent %q is decided by %s too", twice.IntentID, id))

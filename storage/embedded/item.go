@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -27,12 +26,6 @@ import (
 // head's kid. The sig is computed from the item's place in the tree of all items' leaves. If the
 // root of this tree is not the root in the head, the frame cannot be read. docs/history-format.md
 // has the whole format.
-//
-// The value of a key that leads to an item is
-//
-//	location = uvarint(frame) uvarint(index)
-//
-// with index 0 for a head.
 const (
 	recordItem     = 'r'
 	settlementItem = 's'
@@ -45,18 +38,7 @@ const (
 // location is the place of an item: its frame, and its index in the frame.
 type location struct {
 	frame uint64
-	index uint64
-}
-
-func (p location) append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, p.frame), p.index)
-}
-
-func parseLocation(v []byte) (p location, err error) {
-	c := decoding(v)
-	c.uint(&p.frame)
-	c.uint(&p.index)
-	return p, c.end()
+	index uint32
 }
 
 // item is an item of a frame. Its kind determines which fields are set.
@@ -134,99 +116,59 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	return receipt.EntryLeaf(e.Body), nil
 }
 
-// locate reads the frame of the location v. index is the place of the item in the frame.
-func (s *Store) locate(v []byte) (f *frame, index uint64, err error) {
-	p, err := parseLocation(v)
-	if err != nil {
-		return nil, 0, err
-	}
+// at reads the item at a location, and its frame.
+func (s *Store) at(p location) (f *frame, it item, err error) {
 	f, err = s.frame(p.frame)
-	if err == nil && p.index >= uint64(len(f.items)) {
+	if err == nil && int(p.index) >= len(f.items) {
 		err = fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
 	}
-	return f, p.index, err
+	if err == nil {
+		it, err = parseItem(f.items[p.index])
+	}
+	return f, it, err
 }
 
-// item does what locate does, and also reads the item. The item must be of the given kind.
-func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err error) {
-	if f, index, err = s.locate(v); err != nil {
-		return nil, it, 0, err
-	}
-	it, err = parseItem(f.items[index])
-	if err == nil && it.kind != kind {
-		err = fmt.Errorf("%w: item %d of frame %d is another", errCorrupt, index, f.number)
-	}
-	return f, it, index, err
-}
-
-// readRow reads the record at the location v. settlement is the location of its settlement, or nil
-// if it has none. readRow returns nil if f does not select the record.
-func (s *Store) readRow(org string, id uuid.UUID, v, settlement []byte, f *storage.Filter) (*storage.Record, error) {
-	in, it, index, err := s.item(v, recordItem)
-	if err == nil && (it.org != org || it.id != id) {
-		err = fmt.Errorf("%w: the row of decision %s is in its place", errCorrupt, it.id)
-	}
-	if err != nil {
+// readRow reads the record of a row, with its settlement. It returns nil if f does not select the record.
+func (s *Store) readRow(r *row, f *storage.Filter) (*storage.Record, error) {
+	rec, err := parseRecord(r.it.org, r.it.id, []byte(r.it.body), f)
+	if err != nil || rec == nil {
 		return nil, err
 	}
-	r, err := parseRecord(org, id, []byte(it.body), f)
-	if err != nil || r == nil {
-		return nil, err
-	}
-	if r.Receipt.Sig == "" {
-		proof, err := in.sig(index)
+	if rec.Receipt.Sig == "" {
+		proof, err := r.in.sig(r.at.index)
 		if err != nil {
 			return nil, err
 		}
-		r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
+		rec.Receipt.Sig, rec.Receipt.KeyID = proof.Sig, proof.KeyID
 	}
-	if settlement != nil {
-		err = s.readSettlement(r, settlement)
+	if r.settled.frame > 0 {
+		err = s.readSettlement(rec, r.settled)
 	}
-	return r, err
+	return rec, err
 }
 
-// readSettlement reads the settlement at the location v into r.
-func (s *Store) readSettlement(r *storage.Record, v []byte) error {
-	in, it, index, err := s.item(v, settlementItem)
-	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
-		err = fmt.Errorf("%w: the settlement of decision %s is in its place", errCorrupt, it.id)
-	}
+// readSettlement reads the settlement at a location into r.
+func (s *Store) readSettlement(r *storage.Record, at location) error {
+	in, it, err := s.at(at)
 	if err != nil {
 		return err
 	}
 	if err := parseSettlement(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
 		return err
 	}
-	*r.Settlement.Receipt, err = in.sig(index)
+	*r.Settlement.Receipt, err = in.sig(at.index)
 	return err
 }
 
-// readEntry reads the entry at the location v.
-func (s *Store) readEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
-	in, it, index, err := s.item(v, entryItem)
-	if err == nil && (it.org != org || it.entryKind != kind) {
-		err = errCorruptEntry
-	}
-	if err != nil {
+// readEntry reads the entry at a location. It returns nil if another item is there.
+func (s *Store) readEntry(org string, kind storage.EntryKind, at location) (*storage.Entry, error) {
+	in, it, err := s.at(at)
+	if err != nil || it.kind != entryItem || it.org != org || it.entryKind != kind {
 		return nil, err
 	}
 	e, err := parseEntry(org, kind, []byte(it.body))
 	if err == nil && e.Sig == "" {
-		e.Inclusion, err = in.sig(index)
+		e.Inclusion, err = in.sig(at.index)
 	}
 	return e, err
-}
-
-// readHead reads the head at the location v.
-func (s *Store) readHead(v []byte) (h receipt.SignedHead, err error) {
-	p, err := parseLocation(v)
-	if err != nil {
-		return h, err
-	}
-	f, err := s.frame(p.frame)
-	if err != nil {
-		return h, err
-	}
-	return f.head, nil
 }

@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/google/uuid"
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 )
 
 var _ storage.Journal = (*Store)(nil)
@@ -72,7 +70,7 @@ func (s *Store) Position(ctx context.Context) (uint64, error) {
 	return last, s.syncLog()
 }
 
-// allowedAtOnce is how many rows Allowed reads from one state of the index. It takes about a millisecond.
+// allowedAtOnce is how many rows Allowed reads before it yields. It takes about a millisecond.
 const allowedAtOnce = 256
 
 // Allowed implements storage.Journal.
@@ -82,84 +80,42 @@ func (s *Store) Allowed(
 	if err := checkOrg(org); err != nil {
 		return err
 	}
-	prefix := byDecisionKey(org, engine.Allow)
-	lower, upper := key(bytes.Clone(prefix)).id(storage.IDAt(from.Add(-storage.MaxSkew))), prefix.end()
-	for {
-		ids := make([]uuid.UUID, 0, allowedAtOnce)
-		err := s.index.Scan(ctx, lower, upper, func(k, _ []byte) (bool, error) {
-			id, err := uuid.FromBytes(k[len(prefix):])
-			ids = append(ids, id)
-			return len(ids) == allowedAtOnce, err
-		})
-		if err == nil {
-			err = s.allowed(org, ids, from, upTo, f)
+	q, n, view := of(org), 0, s.until(upTo)
+	q.decision, q.from = engine.Allow, storage.IDAt(from.Add(-storage.MaxSkew))
+	q.filter = &storage.Filter{Decision: engine.Allow, From: from}
+	return view.rows(ctx, q, func(row *row) (bool, error) {
+		if n++; n%allowedAtOnce == 0 {
+			yield()
 		}
-		if err != nil || len(ids) < allowedAtOnce {
-			return err
-		}
-		lower = append(key(bytes.Clone(prefix)).id(ids[len(ids)-1]), 0)
-		yield()
-	}
-}
-
-// allowed calls f for those of the rows with these ids that [Store.Allowed] is about.
-func (s *Store) allowed(
-	org string, ids []uuid.UUID, from time.Time, upTo uint64, f func(*storage.Record) error,
-) (err error) {
-	it, err := s.index.Iter()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	filter := storage.Filter{Decision: engine.Allow, From: from}
-	for _, id := range ids {
-		r, err := s.bareRow(it, org, id, upTo, &filter)
+		r, err := s.bare(row, q.filter)
 		if err == nil && r != nil {
 			err = f(r)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return false, err
+	})
 }
 
-// bareRow returns a row and its settlement without receipts, as they were at a position. It returns nil if the row
-// was not there, or if the filter does not select it.
-func (s *Store) bareRow(
-	it *index.Iterator, org string, id uuid.UUID, upTo uint64, filter *storage.Filter,
-) (*storage.Record, error) {
-	k := recordKey(org, id)
-	v, found, err := it.Seek(k)
-	if !found || err != nil { // retention has removed it in between
-		return nil, err
+// until returns the view of the rows in frames up to a position.
+func (s *Store) until(upTo uint64) rowView {
+	v := s.now()
+	v.upTo = upTo
+	return v
+}
+
+// bare reads a row and its settlement without receipts. It returns nil if the filter does not select the row.
+func (s *Store) bare(row *row, filter *storage.Filter) (*storage.Record, error) {
+	if row.skipped {
+		return nil, nil //nolint:nilnil // the filter does not select the row
 	}
-	row, err := s.itemUpTo(v, recordItem, upTo)
-	if row.kind == 0 || err != nil {
-		return nil, err
-	}
-	r, err := parseRecord(org, id, []byte(row.body), filter)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	if v, found, err = it.Next(append(k, settlementMark)); !found || err != nil {
+	r, err := parseRecord(row.it.org, row.it.id, []byte(row.it.body), filter)
+	if r == nil || err != nil || row.settled.frame == 0 {
 		return r, err
 	}
-	settled, err := s.itemUpTo(v, settlementItem, upTo)
-	if settled.kind == 0 || err != nil {
-		return r, err
+	_, settled, err := s.at(row.settled)
+	if err != nil {
+		return nil, err
 	}
 	return r, parseSettlement(r, []byte(settled.body))
-}
-
-// itemUpTo does what item does. If the item is in a frame after upTo, it returns none.
-func (s *Store) itemUpTo(v []byte, kind byte, upTo uint64) (item, error) {
-	at, err := parseLocation(v)
-	if err != nil || at.frame > upTo {
-		return item{}, err
-	}
-	_, it, _, err := s.item(v, kind)
-	return it, err
 }
 
 // Since implements storage.Journal.
@@ -200,12 +156,15 @@ func (s *Store) since(b []byte, upTo uint64, wanted func(string) bool, f func(*s
 		}
 		return err
 	}
-	rows, err := s.index.Iter()
+	row, err := s.until(upTo).find(it.org, it.id)
+	if errors.Is(err, storage.ErrNotFound) { // retention has removed it in between
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	r, err := s.bareRow(rows, it.org, it.id, upTo, &filter)
-	if err = errors.Join(err, rows.Close()); err == nil && r != nil && r.Settlement != nil {
+	r, err := s.bare(&row, &filter)
+	if err == nil && r != nil && r.Settlement != nil {
 		f(r, true)
 	}
 	return err
@@ -213,7 +172,7 @@ func (s *Store) since(b []byte, upTo uint64, wanted func(string) bool, f func(*s
 
 // Derived implements storage.Journal.
 func (s *Store) Derived(k []byte) ([]byte, error) {
-	return s.index.GetIn(s.db, derivedKey('v', k...))
+	return s.get(derivedKey('v', k...))
 }
 
 // Derive implements storage.Journal.

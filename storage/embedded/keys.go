@@ -8,36 +8,32 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ.example/writ/engine"
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 )
 
 // kind is the first byte of a key: the kind of the row.
 type kind byte
 
 const (
-	kindFormat     kind = 0x00
-	kindChange     kind = 'C'
-	kindDocument   kind = 'D'
-	kindIndex      kind = 'K'
-	kindTrimmed    kind = 'T'
-	kindCount      kind = index.Counts
-	kindByDecision kind = 'd'
-	kindRecord     kind = 'h'
-	kindIntent     kind = 'i'
-	kindHead       kind = 'k'
-	kindEntry      kind = 'l'
-	kindMeter      kind = index.Meters
-	kindEntryKey   kind = 'n'
-	kindMark       kind = 'z'
-	kindIndexed    kind = 'I'
-	kindGarbage    kind = 'S'
-	kindDerived    kind = 'W'
+	kindFormat   kind = 0x00
+	kindChange   kind = 'C'
+	kindDocument kind = 'D'
+	kindIndex    kind = 'K'
+	kindTrimmed  kind = 'T'
+	kindCount    kind = 'c'
+	kindRecord   kind = 'h' // only of cursors
+	kindIntent   kind = 'i'
+	kindEntry    kind = 'l' // only of cursors
+	kindMeter    kind = 'm'
+	kindRemoved  kind = 'r'
+	kindMark     kind = 'z'
+	kindKept     kind = 'I'
+	kindGarbage  kind = 'S'
+	kindDerived  kind = 'W'
 )
 
-// indexedKey is the key of the number of the last frame whose keys are in Pebble.
-var indexedKey = key{byte(kindIndexed)}
+// keptKey is the key of the number of the last frame whose meters, counts and tombstones are in Pebble.
+var keptKey = key{byte(kindKept)}
 
 // key is a key under construction. Its methods append to it and may share its memory, as append
 // does. Clone a prefix before you continue it more than once.
@@ -61,8 +57,6 @@ func (b key) text(s string) key { return append(b, s...) }
 
 func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
 
-func (b key) decision(d engine.Decision) key { return append(b, byte(d)) }
-
 // end returns the least key that is greater than every key that begins with b.
 func (b key) end() key {
 	for i := len(b) - 1; i >= 0; i-- {
@@ -75,24 +69,8 @@ func (b key) end() key {
 	return nil
 }
 
-func headKey(seq uint64) key {
-	return binary.BigEndian.AppendUint64(key{byte(kindHead)}, seq)
-}
-
-// headSeq returns the sequence in the key of a head. It returns 0 for any other key.
-func headSeq(k []byte) uint64 {
-	if len(k) != 1+8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(k[1:])
-}
-
 func meterKey(org string, m storage.Month) key {
 	return binary.BigEndian.AppendUint32(orgKey(kindMeter, org), uint32(m))
-}
-
-func byDecisionKey(org string, d engine.Decision) key {
-	return orgKey(kindByDecision, org).decision(d)
 }
 
 const idLen = len(uuid.UUID{})

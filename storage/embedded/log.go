@@ -3,11 +3,13 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
+	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
@@ -15,56 +17,42 @@ import (
 )
 
 // segmentSize is the size of a segment in bytes. Reading a segment of this size after a crash takes
-// a fraction of a second. Its keys take about 50 MB of memory.
+// a fraction of a second. Its entries take some 25 MB of memory.
 const segmentSize = 64 << 20
 
-// openLog opens the segments. It adds to the index the keys that Pebble does not have. If the index
-// is stale, openLog rebuilds it first.
-func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
+// openLog opens the segments.
+func (s *Store) openLog(fs vfs.FS, size int) (err error) {
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: s.options.ReadOnly,
 	})
-	if err != nil {
-		return err
-	}
-	if err := s.newIntents(fs); err != nil {
-		return err
-	}
-	indexed := s.index.Indexed()
-	if stale {
-		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir,
-			"frames", indexed)
-		if err := s.reindex(); err != nil {
-			return err
-		}
-		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", indexed)
-	}
-	if err := s.log.Scan(context.Background(), indexed+1, s.replay); err != nil || s.options.ReadOnly {
-		return err
-	}
-	return s.loadIntents()
+	return err
 }
 
-// replay adds the keys of a frame to the index. If the frame abandons an import, replay deletes the
-// keys of the import from Pebble. They were there before the frame was written.
-func (s *Store) replay(stored segment.Frame) error {
-	f, err := decodeFrame(stored)
-	if err != nil {
+// loadLog reads the tables of the segments. Then it adds to Pebble what follows from the frames after
+// the last one that was kept. If Pebble is stale, it lacks some of what follows from the frames before,
+// and loadLog derives that again.
+func (s *Store) loadLog(fs vfs.FS, stale bool) error {
+	if err := errors.Join(s.newTables(fs), s.loadTables()); err != nil {
 		return err
 	}
-	var k frameKeys
-	k.begin(f)
-	b, months := s.newBatch(), make(map[meter]int64, 1)
-	err = f.each(func(i int, it *item) error {
-		if err := s.abandon(b, it); err != nil {
+	if stale {
+		if err := s.recount(); err != nil {
 			return err
 		}
-		return k.item(f, i, it, months)
-	})
-	if err == nil && !s.options.ReadOnly {
-		err = s.apply(b)
 	}
-	if err != nil {
+	return s.replay()
+}
+
+// replay does for the frames that were not kept what commits and imports do.
+func (s *Store) replay() error {
+	b, last, months := s.newBatch(), s.log.Last(), make(map[meter]int64, 1)
+	if s.options.ReadOnly {
+		b.b = s.db.NewIndexedBatch()
+	}
+	err := s.log.ScanTo(context.Background(), s.kept+1, last, func(stored segment.Frame) error {
+		return s.follow(b, stored, months)
+	})
+	if err != nil || last <= s.kept {
 		return err
 	}
 	for m, n := range months {
@@ -72,116 +60,127 @@ func (s *Store) replay(stored segment.Frame) error {
 		if err != nil {
 			return err
 		}
-		k.meter(m, stored+n)
+		b.number(meterKey(m.org, m.month), stored+n)
 	}
-	s.index.Add(f.number, &k.Keys)
-	return nil
+	if s.options.ReadOnly {
+		b.mergeCounts()
+		s.state = b.b
+		return b.err
+	}
+	return s.keepWith(b, last, s.apply)
+}
+
+// follow adds to b what follows from a frame: counts, and the tombstones of an import. It counts in
+// months the metered rows that were not imported.
+func (s *Store) follow(b *batch, stored segment.Frame, months map[meter]int64) error {
+	f, err := decodeFrame(stored)
+	if err != nil {
+		return err
+	}
+	return f.each(func(_ int, it *item) error {
+		switch it.kind {
+		case tombstoneItem:
+			b.set(orgKey(kindIntent, it.org).text(it.intent), append(it.id[:], it.body...))
+		case abandonedItem:
+			return s.abandon(b, it, f.number)
+		case recordItem:
+			r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+			if err != nil {
+				return err
+			}
+			b.count(r, 1)
+			if r.Metered() && !f.imported() {
+				months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
+			}
+		}
+		return nil
+	})
 }
 
 // frameBuffers are buffers for building a frame. The next frame uses them again.
 type frameBuffers struct {
-	rows   []byte
-	items  [][]byte
-	keys   frameKeys
-	hashes []uint64 // of the intents
+	rows    []byte
+	items   [][]byte
+	entries []index.Entry
 }
 
-// notMetered is the value of the index by decision for a row that no meter counts. Other rows have an empty value.
-const notMetered = 1
-
-// frameKeys are the keys of a frame.
-type frameKeys struct {
-	index.Keys
-	frame uint64
+// entries adds the entries of a frame's items to the index.
+type entries struct {
+	tables *index.Tables
+	frame  uint64
+	add    func(index.Entry)
+	org    string // of lists
+	lists  index.Lists
+	known  bool
 }
 
-// reset begins the keys of a frame.
-func (k *frameKeys) reset(frame uint64) {
-	k.Reset()
-	k.frame = frame
+func (x *entries) of(org string) index.Lists {
+	if !x.known || x.org != org {
+		x.org, x.lists, x.known = org, x.tables.Lists(org), true
+	}
+	return x.lists
 }
 
-// key returns the buffer. The caller appends the next key or value to it.
-func (k *frameKeys) key() key { return k.Buf }
+// placeOf returns the place of a row in lists: the first half of its id.
+func placeOf(id uuid.UUID) uint64 { return binary.BigEndian.Uint64(id[:]) }
 
-// at appends the location of item index of the frame to the buffer.
-func (k *frameKeys) at(index uint32) key {
-	return location{k.frame, uint64(index)}.append(k.Buf)
-}
+// everyRow is the kind of the list of all rows. The list of those with a decision has that as its kind.
+const everyRow = 0
 
-// begin begins the keys of a frame. If the frame has a head, begin adds the key of the head.
-func (k *frameKeys) begin(f *frame) {
-	k.reset(f.number)
-	if !f.imported() {
-		k.head(f.head.Seq)
+func (x *entries) record(org string, id uuid.UUID, d engine.Decision, intentID string, i int) {
+	x.intent(org, intentID, i)
+	l := x.of(org)
+	for _, kind := range [...]byte{everyRow, byte(d)} {
+		x.add(index.Entry{Name: l.List(index.Rows, kind), At: placeOf(id), Frame: x.frame, Item: uint32(i)})
 	}
 }
 
-func (k *frameKeys) head(seq uint64) {
-	k.End(append(k.Buf, headKey(seq)...))
-	k.End(k.at(0))
+func (x *entries) intent(org, intentID string, i int) {
+	x.add(index.Entry{Name: x.tables.Hash(org, intentID), Frame: x.frame, Item: uint32(i)})
 }
 
-func (k *frameKeys) record(r *storage.Record, id uuid.UUID, index uint32) {
-	k.End(k.key().org(kindRecord, r.OrganizationID).id(id))
-	k.End(k.at(index))
-	k.End(k.key().org(kindByDecision, r.OrganizationID).decision(r.Decision).id(id))
-	if !r.Metered() {
-		k.Buf = append(k.Buf, notMetered)
-	}
-	k.End(k.Buf)
+// settled adds a settlement, or what abandons an import.
+func (x *entries) settled(org string, id uuid.UUID, i int) {
+	x.add(index.Entry{Name: x.of(org).List(index.Settled, 0), At: placeOf(id), Frame: x.frame, Item: uint32(i)})
 }
 
-func (k *frameKeys) entry(e *storage.Entry, at place) {
-	if e.Kind == storage.SettlementEntry {
-		id, _ := storage.ParseID(e.Key) // Check has parsed the key already
-		k.End(append(k.key().org(kindRecord, e.OrganizationID).id(id), settlementMark))
-		k.End(k.at(at.index))
-		return
-	}
-	k.End(append(k.Buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
-	k.End(k.at(at.index))
-	k.End(append(k.Buf, entryKey(e)...))
-	k.End(k.key().place(at))
+func (x *entries) entry(org string, k storage.EntryKind, entryKey string, i int) {
+	x.add(index.Entry{Name: x.tables.Hash(org, keyOf(k, entryKey)), Frame: x.frame, Item: uint32(i)})
+	x.add(index.Entry{Name: x.of(org).List(index.Entries, kindBytes[k]), At: x.frame, Frame: x.frame, Item: uint32(i)})
 }
 
-func (k *frameKeys) meter(m meter, n int64) {
-	k.End(append(k.Buf, meterKey(m.org, m.month)...))
-	k.End(binary.BigEndian.AppendUint64(k.Buf, uint64(n)))
-}
-
-// tombstone adds the key of an imported tombstone.
-func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
-	k.End(k.key().org(kindIntent, org).text(intent))
-	k.End(k.key().id(id).text(leaves))
-}
-
-// item adds the keys of item i of a frame. If the item is a metered record that was not imported,
-// item counts it in months.
-func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) error {
-	at := place{f.head.Seq, uint32(i)}
-	switch it.kind {
-	case removedItem, abandonedItem:
-	case tombstoneItem:
-		k.tombstone(it.org, it.intent, it.id, it.body)
-	case recordItem:
-		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
-		if err != nil {
-			return err
+// derive calls add with the entries of a frame.
+func (s *Store) derive(f segment.Frame, add func(index.Entry)) error {
+	x := entries{tables: s.tables, frame: f.Number, add: add}
+	for i, b := range f.Items {
+		it, err := parseItem(b)
+		if err == nil {
+			err = x.item(&it, i)
 		}
-		k.record(r, it.id, at.index)
-		k.counts(r)
-		if r.Metered() && !f.imported() {
-			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
+		if err != nil {
+			return broken(it.org, it.id, "%w", err)
+		}
+	}
+	return nil
+}
+
+func (x *entries) item(it *item, i int) error {
+	switch it.kind {
+	case recordItem:
+		d, intentID, err := it.start()
+		x.record(it.org, it.id, d, intentID, i)
+		return err
+	case tombstoneItem, abandonedItem:
+		intentID, _ := storage.CutIntentKey(it.intent)
+		if x.intent(it.org, intentID, i); it.kind == abandonedItem {
+			x.settled(it.org, it.id, i)
 		}
 	case settlementItem:
-		k.entry(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: it.org, Key: it.id.String()}, at)
-	default:
-		e, err := parseEntry(it.org, it.entryKind, []byte(it.body))
-		if err != nil {
-			return err
-		}
-		k.entry(e, at)
+		x.settled(it.org, it.id, i)
+	case entryItem:
+		k, err := it.entryKey()
+		x.entry(it.org, it.entryKind, k, i)
+		return err
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.behind, float64(c.store.unsynced()))
 	gauge(c.clock, c.store.behind().Seconds())
-	used := int64(c.store.db.Metrics().DiskSpaceUsage()) //nolint:gosec // no disk has so much
+	used := c.store.tables.Size() + int64(c.store.db.Metrics().DiskSpaceUsage()) //nolint:gosec // no disk has so much
 	for _, s := range c.store.log.Segments() {
 		used += s.Bytes
 	}

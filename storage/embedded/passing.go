@@ -2,7 +2,7 @@ package embedded
 
 import (
 	"context"
-	"errors"
+	"math"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/index"
@@ -27,62 +27,55 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 	if q.From > durable {
 		return nil
 	}
-	var lookups lookups
-	defer func() { err = errors.Join(err, lookups.close()) }()
-	return s.index.Scan(ctx, headKey(q.From), headKey(durable+1), func(k, v []byte) (bool, error) {
-		rows := storage.HeadRows{Seq: headSeq(k)}
-		at, err := parseLocation(v)
-		if err == nil && !q.Bare {
-			err = lookups.renew(s.index)
+	l := lookups{view: s.now()}
+	return s.headsFrom(ctx, q.From, durable, func(h *frame) error {
+		rows := storage.HeadRows{Seq: h.head.Seq}
+		if err := s.rowsOf(h, &q, &l, &rows); err != nil {
+			return &storage.BreakError{Head: rows.Seq, Err: err}
 		}
-		if err == nil {
-			err = s.rowsOf(at.frame, &q, lookups.it, &rows)
-		}
-		if err != nil {
-			return true, &storage.BreakError{Head: rows.Seq, Err: err}
-		}
-		return false, f(rows)
+		return f(rows)
 	})
 }
 
-// headsAtOnce is how many heads are read from one state of the index. A new state costs a sort of what
-// was committed since the last one, and copies of what is written afterwards. An old one finds settlements
-// that were moved since, and keeps deleted files.
+// headsAtOnce is how many heads are read with the same lookups: new ones read again, and old ones do not have
+// the settlements that were added since.
 const headsAtOnce = 64
 
-// lookups has an iterator for the rows of some heads.
+// lookups find what became of the rows of some heads.
 type lookups struct {
-	it    *index.Iterator
+	view  rowView
 	heads int
+	orgs  map[string]*lookup
+	ends  []index.Entry
 }
 
-// renew opens another iterator when it has served headsAtOnce calls.
-func (l *lookups) renew(x *index.Index) (err error) {
-	if l.heads++; l.it == nil || l.heads > headsAtOnce {
-		err = l.close()
-		l.heads = 1
-		if err == nil {
-			l.it, err = x.Iter()
-		}
+type lookup struct {
+	gone    removals
+	settled *index.Cursor
+}
+
+// of returns the lookup of an organization.
+func (l *lookups) of(org string) (*lookup, error) {
+	if of := l.orgs[org]; of != nil {
+		return of, nil
 	}
-	return err
-}
-
-func (l *lookups) close() (err error) {
-	if l.it != nil {
-		err = l.it.Close()
-	}
-	l.it = nil
-	return err
-}
-
-// rowsOf reads the records of a frame, and looks them up with it. Records come first in a frame. Removed
-// items after the last record count as records, because they do not say what they were.
-func (s *Store) rowsOf(number uint64, q *storage.RowQuery, it *index.Iterator, rows *storage.HeadRows) error {
-	f, err := s.frame(number)
+	gone, err := l.view.removals(org)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	tables := l.view.store.tables
+	of := &lookup{gone, tables.Cursor(tables.Lists(org).List(index.Settled, 0), false, 0, math.MaxUint64)}
+	l.orgs[org] = of
+	return of, nil
+}
+
+// rowsOf reads the records of a frame, and looks them up with l. Records come first in a frame. Removed
+// items after the last record count as records, because they do not say what they were.
+func (s *Store) rowsOf(f *frame, q *storage.RowQuery, l *lookups, rows *storage.HeadRows) error {
+	if l.heads%headsAtOnce == 0 {
+		l.orgs = make(map[string]*lookup)
+	}
+	l.heads++
 	wanted := func(i *item) bool {
 		return i.kind == removedItem || i.kind == recordItem && (q.Org == "" || q.Org == i.org)
 	}
@@ -95,7 +88,7 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, it *index.Iterator, r
 		})
 	}
 	leaves, places := make([][32]byte, len(f.items)), []int(nil)
-	err = f.each(func(n int, i *item) (err error) {
+	err := f.each(func(n int, i *item) (err error) {
 		if wanted(i) {
 			rows.Count++
 		}
@@ -114,7 +107,7 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, it *index.Iterator, r
 		if leaves[n] = r.Receipt.LeafHash(); !wanted(i) {
 			return nil
 		}
-		if there, err := s.settled(it, r, i); !there || err != nil {
+		if there, err := l.settle(r, row{in: f, it: *i, at: location{f.number, uint32(n)}}); !there || err != nil {
 			return err
 		}
 		rows.Records, places = append(rows.Records, r), append(places, n)
@@ -128,15 +121,21 @@ func (s *Store) rowsOf(number uint64, q *storage.RowQuery, it *index.Iterator, r
 	return err
 }
 
-// settled gives r its settlement. It reports whether the row of r is still there.
-func (s *Store) settled(it *index.Iterator, r *storage.Record, i *item) (there bool, err error) {
-	k := recordKey(i.org, i.id)
-	if _, there, err = it.Seek(k); !there || err != nil {
+// settle gives r its settlement. It reports whether the row of r is still there.
+func (l *lookups) settle(r *storage.Record, of row) (there bool, err error) {
+	found, err := l.of(of.it.org)
+	if err != nil || found.gone.has(of.it.id, of.at.frame) {
 		return false, err
 	}
-	v, found, err := it.Next(append(k, settlementMark))
-	if found && err == nil {
-		err = s.readSettlement(r, v)
+	if l.ends, err = found.settled.Find(placeOf(of.it.id), l.ends[:0]); err != nil {
+		return false, err
+	}
+	left, err := l.view.settle([]row{of}, found.gone, l.ends)
+	if len(left) == 0 || err != nil {
+		return false, err
+	}
+	if left[0].settled.frame > 0 {
+		err = l.view.store.readSettlement(r, left[0].settled)
 	}
 	return true, err
 }

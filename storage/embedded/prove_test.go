@@ -20,7 +20,7 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
+	"writ.example/writ/storage/embedded/segment"
 	"writ.example/writ/storage/ledger"
 	"writ.example/writ/storage/ledger/ledgertest"
 	"writ.example/writ/storage/receipt"
@@ -177,48 +177,54 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 // put sets a key in Pebble, with correct checksums.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
-	must(t, errors.Join(s.index.Flush(), s.db.Set(k, v, pebble.Sync)))
+	must(t, errors.Join(s.keepNow(), s.db.Set(k, v, pebble.Sync)))
 }
 
 func del(t *testing.T, s *Store, k key) {
 	t.Helper()
-	must(t, errors.Join(s.index.Flush(), s.db.Delete(k, pebble.Sync)))
+	must(t, errors.Join(s.keepNow(), s.db.Delete(k, pebble.Sync)))
 }
 
-// putFrame appends a forged frame and sets k to the frame's location. With a nil head the frame is
-// an import. Otherwise the frame has this head.
-func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
+// putItems appends a forged import.
+func putItems(t *testing.T, s *Store, items ...[]byte) {
 	t.Helper()
 	last, err := s.headed(s.log.Last())
 	must(t, err)
-	ofImport := binary.BigEndian.AppendUint64(nil, last.number)
-	if head == nil {
-		head = ofImport
-	}
+	head := binary.BigEndian.AppendUint64(nil, last.number)
 	number, err := s.log.Append(head, items)
 	must(t, err)
-	end, err := s.log.Append(ofImport, nil) // refers to the last genuine head
-	must(t, err)
-	s.index.Add(end, new(index.Keys))
-	put(t, s, k, location{frame: number}.append(nil))
+	must(t, s.tables.AddFrame(segment.Frame{Number: number, Head: head, Items: items}))
+	s.pending.frame = number
 }
 
-// putItem appends a forged record or settlement, and sets k to its location.
-func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID, body []byte) {
+// forge replaces items of the first segment, with correct checksums. It seals the segment first.
+func forge(t *testing.T, disk vfs.FS, change func(it *item, b []byte) []byte) {
 	t.Helper()
-	putFrame(t, s, k, nil, encoded(func(c *codec) {
-		c.item(&item{kind: kind, org: org, id: id})
-		c.bytes(body)
+	s := openWith(t, Options{FS: disk, segmentSize: 1})
+	putItems(t, s)
+	must(t, s.log.Rewrite(t.Context(), 1, func(f segment.Frame) ([][]byte, error) {
+		items := slices.Clone(f.Items)
+		for i, b := range items {
+			it, err := parseItem(b)
+			must(t, err)
+			items[i] = change(&it, b)
+		}
+		return items, nil
 	}))
+	if err := s.tables.Rewritten(1); err != nil {
+		t.Logf("the forged segment has no table: %v", err)
+	}
+	closeTest(t, s)
 }
 
-// putEntry appends a truncated entry, and sets k to its location.
-func putEntry(t *testing.T, s *Store, k key, old *storage.Entry) {
-	t.Helper()
-	putFrame(t, s, k, nil, encoded(func(c *codec) {
-		c.item(&item{kind: entryItem, org: old.OrganizationID, entryKind: old.Kind})
-		c.version(entryVersion)
-	}))
+// ofRow returns a change of the item of a decision that has the given kind.
+func ofRow(kind byte, of *storage.Record, change func(it *item, b []byte) []byte) func(it *item, b []byte) []byte {
+	return func(it *item, b []byte) []byte {
+		if it.kind != kind || it.id != idOf(of) {
+			return b
+		}
+		return change(it, b)
+	}
 }
 
 func idOf(r *storage.Record) uuid.UUID { return uuid.MustParse(r.DecisionID) }
@@ -275,126 +281,83 @@ func TestProve_AfterKill(t *testing.T) {
 	}
 }
 
-// TestCheckIndex makes changes to a store's index that an attacker with write access could make.
-// The proof must find each change.
+// TestCheckIndex makes changes to a store that an attacker with write access could make. The proof must find each
+// change. TestTables_Check has those of tables.
 func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
-	row, next, settled := w.acme[5], w.acme[6], w.acme[7]
-	rowHead, err := row.Receipt.SignedHead()
-	must(t, err)
-	at := fmt.Sprintf(`organization "acme", decision %s: `, row.DecisionID)
+	row, settled := w.acme[5], w.acme[7]
+	items := func(change func(it *item, b []byte) []byte) func(*testing.T, vfs.FS) {
+		return func(t *testing.T, disk vfs.FS) { forge(t, disk, change) }
+	}
+	keys := func(do func(s *Store)) func(*testing.T, vfs.FS) {
+		return func(t *testing.T, disk vfs.FS) {
+			s := openWith(t, Options{FS: disk})
+			do(s)
+			closeTest(t, s)
+		}
+	}
 	for _, test := range []struct {
 		name string
-		do   func(t *testing.T, s *Store)
+		do   func(t *testing.T, disk vfs.FS)
 		want string
 	}{
-		{"a row cut", func(t *testing.T, s *Store) {
-			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), []byte{recordVersion})
-		}, at + "a stored history row is corrupt: short"},
-		{"a row under another id", func(t *testing.T, s *Store) {
-			v, _ := s.index.Get(recordKey("acme", idOf(row)))
-			id := idOf(row)
-			id[15] ^= 1
-			put(t, s, recordKey("acme", id), v)
-			put(t, s, byDecisionKey("acme", row.Decision).id(id), nil)
-		}, `organization "acme", decision `},
-		{"a row of another organization", func(t *testing.T, s *Store) {
-			v, _ := s.index.Get(recordKey("acme", idOf(row)))
-			put(t, s, recordKey("zz", idOf(row)), v)
-			put(t, s, byDecisionKey("zz", row.Decision).id(idOf(row)), nil)
-		}, `organization "zz", decision ` + row.DecisionID + ": a stored history row is corrupt: the row of decision "},
+		{"a row cut", items(ofRow(recordItem, row, func(it *item, b []byte) []byte {
+			return b[:len(b)-len(it.body)+1]
+		})), "a stored history row is corrupt"},
+		{"a row under another id", items(ofRow(recordItem, row, func(it *item, b []byte) []byte {
+			it.id[15] ^= 1
+			return encoded(func(c *codec) { c.item(it); c.bytes([]byte(it.body)) })
+		})), "is over other leaves"},
+		{"a row of another organization", items(ofRow(recordItem, row, func(it *item, b []byte) []byte {
+			it.org = "zz"
+			return encoded(func(c *codec) { c.item(it); c.bytes([]byte(it.body)) })
+		})), ""},
+		{"a row replaced by its leaf", items(ofRow(recordItem, row, func(it *item, _ []byte) []byte {
+			leaf, err := it.leaf(w.anchor.KeyID)
+			must(t, err)
+			return append([]byte{removedItem}, leaf[:]...)
+		})), ""},
+		{"a settlement cut", items(ofRow(settlementItem, settled, func(it *item, b []byte) []byte {
+			return b[:len(b)-len(it.body)+1]
+		})), "a stored history row is corrupt"},
+		{"a settlement of no row", items(ofRow(settlementItem, settled, func(it *item, b []byte) []byte {
+			it.id[15] ^= 1
+			return encoded(func(c *codec) { c.item(it); c.bytes([]byte(it.body)) })
+		})), ""},
+		{"an entry cut", items(func(it *item, b []byte) []byte {
+			if it.kind == entryItem {
+				return b[:len(b)-len(it.body)+1]
+			}
+			return b
+		}), "corrupt"},
 
-		{"two rows swapped", func(t *testing.T, s *Store) {
-			one, _ := s.index.Get(recordKey("acme", idOf(row)))
-			other, _ := s.index.Get(recordKey("acme", idOf(next)))
-			put(t, s, recordKey("acme", idOf(row)), other)
-			put(t, s, recordKey("acme", idOf(next)), one)
-		}, `organization "acme", decision `},
-		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
-		{"a row deleted with its index", func(t *testing.T, s *Store) {
-			del(t, s, recordKey("acme", idOf(row)))
-			del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row)))
-		}, at + fmt.Sprintf("its intent %q is decided, and its row is not there", row.IntentID)},
-		{"an organization's rows deleted", func(t *testing.T, s *Store) {
-			p := orgKey(kindRecord, "rival")
-			must(t, s.db.DeleteRange(p, p.end(), pebble.Sync))
-		}, `organization "rival", decision `},
-
-		{"a head in the place of another", func(t *testing.T, s *Store) {
-			v, _ := s.index.Get(headKey(1))
-			put(t, s, headKey(2), v)
-		}, "head 2: head 1 is in its place"},
-		{"a head cut", func(t *testing.T, s *Store) { putFrame(t, s, headKey(2), []byte("x")) },
-			fmt.Sprintf("head 2: a stored history row is corrupt: frame %d: receipt: malformed", w.anchor.Seq+1)},
-
-		{"an index entry deleted", func(t *testing.T, s *Store) { del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row))) }, at + "it is not found as " + row.Decision.String()},
-		{"an index entry added", func(t *testing.T, s *Store) {
-			put(t, s, byDecisionKey("acme", engine.Allow+row.Decision%3).id(idOf(row)), nil)
-		}, at + "it is found as "},
-		{"an index entry of no decision", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("acme", 7).id(idOf(row)), nil) }, at + "it is found by its decision, and no such row is there"},
-		{"an index entry of no organization", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("zz", engine.Deny).id(idOf(row)), nil) }, `organization "zz", decision `},
-		{"a settlement of no row", func(t *testing.T, s *Store) {
-			id := idOf(settled)
-			id[15] ^= 1
-			v, _ := s.index.Get(settlementKey("acme", idOf(settled)))
-			put(t, s, settlementKey("acme", id), v)
-		}, "a settlement is there, and no such row"},
-		{"a settlement cut", func(t *testing.T, s *Store) {
-			putItem(t, s, settlementKey("acme", idOf(settled)), settlementItem, "acme", idOf(settled), []byte{settledVersion})
-		}, "a stored history row is corrupt"},
-
-		{"a tombstone of nothing", func(t *testing.T, s *Store) {
-			v, _ := s.index.Get(w.grave)
+		{"a row said to be removed", keys(func(s *Store) {
+			put(t, s, orgKey(kindRemoved, "acme"), removals{{idOf(row), s.log.Last()}}.append(nil))
+		}), "is decided, and its row is not there"},
+		{"a removal taken back", keys(func(s *Store) { del(t, s, orgKey(kindRemoved, "acme")) }), ""},
+		{"a removal cut", keys(func(s *Store) { put(t, s, orgKey(kindRemoved, "acme"), []byte{1}) }), "corrupt: short"},
+		{"a tombstone of nothing", keys(func(s *Store) {
+			v, _ := s.get(w.grave)
 			put(t, s, w.grave, v[:idLen])
-		}, "nothing is left of a removed row"},
-		{"a tombstone of a row that is there", func(t *testing.T, s *Store) {
+		}), "nothing is left of a removed row"},
+		{"a tombstone of a row that is there", keys(func(s *Store) {
 			id, leaf := idOf(settled), receipt.Leaf{Seq: 1}
 			put(t, s, orgKey(kindIntent, "acme").text(settled.IntentID), appendLeaf(id[:], leaf))
-		}, `it was removed, and no retention entry covers it`},
-
-		{"a change whose key is deleted", func(t *testing.T, s *Store) {
-			_, e := firstEntry(t, s, "acme", storage.ChangeEntry)
-			del(t, s, entryKey(e))
-		}, `change "` + w.policy + `" is not in its place`},
-		{"a change that was never made", func(t *testing.T, s *Store) {
-			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
-			v, _ := s.index.Get(k)
-			put(t, s, entriesKey("acme", storage.ChangeEntry).place(place{rowHead.Seq, 0}), v)
-		}, `change "` + w.policy + `" is not in its place`},
-		{"a change of another organization", func(t *testing.T, s *Store) {
-			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
-			v, _ := s.index.Get(k)
-			del(t, s, k)
-			del(t, s, entryKey(e))
-			e.OrganizationID = "ac"
-			at := k[len(k)-placeLen:]
-			put(t, s, append(entriesKey("ac", storage.ChangeEntry), at...), v)
-			put(t, s, entryKey(e), at)
-		}, `organization "ac": a stored entry is corrupt`},
-		{"a key of no entry", func(t *testing.T, s *Store) {
-			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
-		}, "7 entries have 8 keys"},
-		{"an entry cut", func(t *testing.T, s *Store) {
-			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
-			putEntry(t, s, k, e)
-		}, "a stored entry is corrupt"},
-		{"a mark deleted", func(t *testing.T, s *Store) { del(t, s, markKey(headStream, s.index.Indexed())) }, "the store: its last frame is"},
+		}), `it was removed, and no retention entry covers it`},
+		{"a mark deleted", keys(func(s *Store) { del(t, s, markKey(headStream, s.kept)) }), "the store: its last frame is"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
-			forged.change(t, func(s *Store) { test.do(t, s) })
+			test.do(t, forged.disk)
 			_, err := forged.prove(t, forged.disk, nil)
 			wantBreak(t, err, test.want)
 		})
 	}
 }
 
-// erase deletes a row and all keys that refer to the row, and lowers the meter.
+// erase lowers the meter of a row.
 func erase(t *testing.T, s *Store, r *storage.Record) {
 	t.Helper()
-	del(t, s, recordKey(r.OrganizationID, idOf(r)))
-	del(t, s, byDecisionKey(r.OrganizationID, r.Decision).id(idOf(r)))
-	del(t, s, orgKey(kindIntent, r.OrganizationID).text(r.IntentID))
 	m := meterKey(r.OrganizationID, storage.MonthOf(r.DecidedAt))
 	n, err := s.count(m)
 	must(t, err)
@@ -413,20 +376,6 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 		row = listed(t, s, "acme")[0]
 	})
 	return row
-}
-
-// firstEntry returns an organization's oldest entry of a kind, and the key of that entry.
-func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
-	t.Helper()
-	prefix := entriesKey(org, kind)
-	if err := s.scanPrefix(t.Context(), prefix, func(at, v []byte) (_ bool, err error) {
-		k = slices.Concat(prefix, at)
-		e, err = s.readEntry(org, kind, v)
-		return true, err
-	}); err != nil || e == nil {
-		t.Fatalf("no %s of %s: %v", kind, org, err)
-	}
-	return k, e
 }
 
 func wantBreak(t *testing.T, err error, want string) {
@@ -462,10 +411,9 @@ func TestProve_TailCut(t *testing.T) {
 	must(t, err)
 	w.change(t, func(s *Store) {
 		erase(t, s, row)
-		del(t, s, headKey(head.Seq))
-		del(t, s, markKey(headStream, s.index.Indexed()))
-		put(t, s, markKey(headStream, s.index.Indexed()-1), nil)
-		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.index.Indexed()-1))
+		del(t, s, markKey(headStream, s.kept))
+		put(t, s, markKey(headStream, s.kept-1), nil)
+		put(t, s, keptKey, binary.BigEndian.AppendUint64(nil, s.kept-1))
 	})
 	damage(t, w.disk, filesOf(t, w.disk, ".segment")[0], func(b []byte) []byte {
 		clear(b[bytes.LastIndex(b, []byte("wfrm")):])

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"sync"
 
 	"writ.example/writ/storage"
@@ -52,7 +53,7 @@ func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
 	if q := sh.byKey[m]; q != nil {
 		return q, nil
 	}
-	stored, err := s.count(meterKey(m.org, m.month))
+	stored, err := s.metered(m)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (s *Store) Metered(_ context.Context, org string, month storage.Month) (int
 	if err := checkOrg(org); err != nil {
 		return 0, err
 	}
-	return s.count(meterKey(org, month))
+	return s.metered(meter{org, month})
 }
 
 // Windows implements storage.Quotas. No other process writes, so the process counts by itself.
@@ -183,13 +184,33 @@ func (s *Store) Windows() storage.Windows { return nil }
 // Meters implements storage.Quotas. It reads the meters of all months, which are
 // few: an organization has one a month.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
-	return s.scanKind(ctx, kindMeter, func(org string, of, n []byte) error {
-		switch {
-		case len(of) != 4 || len(n) != 8:
-			return fmt.Errorf("a stored meter has a month of %d bytes and a value of %d", len(of), len(n))
-		case storage.Month(binary.BigEndian.Uint32(of)) != month:
+	return s.eachMeter(ctx, func(m meter, n int64) error {
+		if m.month != month {
 			return nil
 		}
-		return f(org, int64(binary.BigEndian.Uint64(n)))
+		return f(m.org, n)
 	})
+}
+
+// eachMeter calls f for each meter.
+func (s *Store) eachMeter(ctx context.Context, f func(m meter, n int64) error) error {
+	s.pending.mu.Lock()
+	here := maps.Clone(s.pending.meters)
+	s.pending.mu.Unlock()
+	err := s.scanKind(ctx, kindMeter, func(org string, month, n []byte) error {
+		if len(month) != 4 || len(n) != 8 {
+			return &storage.BreakError{OrganizationID: org,
+				Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
+		}
+		m := meter{org, storage.Month(binary.BigEndian.Uint32(month))}
+		stored := max(here[m], int64(binary.BigEndian.Uint64(n))) //nolint:gosec // it counts
+		delete(here, m)
+		return f(m, stored)
+	})
+	for m, n := range here {
+		if err = cmp.Or(err, ctx.Err()); err == nil {
+			err = f(m, n)
+		}
+	}
+	return err
 }

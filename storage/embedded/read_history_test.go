@@ -73,7 +73,7 @@ func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, dam
 		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
 	args := []string{"testdata/read_history.py", dir}
-	if secret := files["secret"]; secret != nil { // then files has tables of intents too
+	if secret := files["secret"]; secret != nil { // then files has tables too
 		args = append(args, hex.EncodeToString(secret))
 	}
 	out, err := exec.CommandContext(t.Context(), python, args...).Output()
@@ -403,18 +403,17 @@ func TestReadHistory_Torn(t *testing.T) {
 	}
 }
 
-// TestReadHistory_Tables checks that the second reader notices a table of intents that lacks one, or that has a changed
-// byte.
+// TestReadHistory_Tables checks that the second reader notices a table that has a changed byte.
 func TestReadHistory_Tables(t *testing.T) {
 	disk := writeRewritten(t)
 	files := segmentsOf(t, disk)
 	readClosed(t, disk, func(r *ReadOnly) { files["secret"] = r.s.secret[:] })
-	name := filepath.Base(filesOf(t, disk, ".intents")[1])
+	name := filepath.Base(filesOf(t, disk, ".index")[1])
 	whole := content(t, disk, "data/"+name)
-	for _, at := range []int{3, 20, 26, 30, 40, len(whole) - 8} {
+	for _, at := range []int{3, 20, 26, 30, 40, 100, 140, len(whole) - 8} {
 		files[name] = bytes.Clone(whole)
 		files[name][at] ^= 1
-		if _, damage := readHistory(t, files); !strings.Contains(damage, "table of intents 2") {
+		if _, damage := readHistory(t, files); !strings.Contains(damage, "table 2") {
 			t.Errorf("a bit turned at %d of %d: the reader says %q, want that the table is damaged", at, len(whole), damage)
 		}
 	}

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 	"writ.example/writ/storage/receipt"
 )
@@ -71,7 +69,7 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 		return err
 	}
 	r.reads = r.s
-	if err = r.s.loadIntents(); errors.Is(err, segment.ErrDamaged) {
+	if err := r.s.loadLog(filesystem, false); errors.Is(err, segment.ErrDamaged) {
 		return &storage.BreakError{Err: err}
 	} else if err != nil {
 		return err
@@ -84,7 +82,7 @@ func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
 	case !errors.Is(err, storage.ErrNotFound):
 		return err
 	}
-	r.rowView = rowView{store: r.s, chain: r.s.tip.ID, scan: r.s.index.Scan}
+	r.rowView = rowView{store: r.s, chain: r.s.tip.ID, state: r.s.state, upTo: r.s.log.Last()}
 	if r.noted, err = readTip(dir, filesystem); errors.Is(err, errNoTip) || errors.Is(err, errDamagedTip) {
 		r.found.addReason("%s, which notes how far the store has come, %v", tipName(dir), err)
 		return nil
@@ -105,40 +103,29 @@ func broken(org string, id uuid.UUID, format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
 }
 
-// rowView reads the rows of one state of a store.
-type rowView struct {
-	store *Store
-	chain [16]byte // of the store
-	scan  func(ctx context.Context, lower, upper []byte, f index.Visit) error
-}
-
-// EachRow calls f in the order of ids for each row of org whose id is greater than after and not
-// greater than upTo. An empty after or upTo is no bound.
-func (r rowView) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) (err error) {
+// EachRow calls f in the order of ids for each row of org whose id is greater than afterID and not
+// greater than upTo. An empty afterID or upTo is no bound.
+func (r rowView) EachRow(ctx context.Context, org, afterID, upTo string, f func(*storage.Record) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
 		return err
 	}
-	prefix := orgKey(kindRecord, org)
-	bounds := []key{prefix, prefix.end()}
-	for i, at := range []string{after, upTo} {
-		if at == "" {
-			continue
+	q, some := of(org), true
+	if afterID != "" {
+		if q.from, some = storage.ParseID(afterID); some {
+			q.from, some = after(q.from)
 		}
-		id, ok := storage.ParseID(at)
-		if !ok {
-			return fmt.Errorf("rows from %.64q, which is no id", at)
-		}
-		bounds[i] = recordKey(org, id).end() // the key after the row and its settlement
 	}
-	from, to := bounds[0], bounds[1]
-	return r.store.eachRow(ctx, r.scan, org, from, to, func(id uuid.UUID, v, settlement []byte) (bool, error) {
-		if v == nil {
-			return true, broken(org, id, "a settlement is there, and no such row")
-		}
-		row, err := r.store.readRow(org, id, v, settlement, nil)
+	if upTo != "" && some {
+		q.to, some = storage.ParseID(upTo)
+	}
+	if !some {
+		return fmt.Errorf("rows after %.64q up to %.64q, which are no ids", afterID, upTo)
+	}
+	return r.rows(ctx, q, func(found *row) (bool, error) {
+		row, err := r.store.readRow(found, nil)
 		if err != nil {
-			return true, broken(org, id, "%w", err)
+			return true, broken(org, found.it.id, "%w", err)
 		}
 		return false, f(row)
 	})
@@ -155,7 +142,7 @@ func (r rowView) EachTombstone(ctx context.Context, org string, f func(*storage.
 	if org != "" {
 		prefix = orgKey(kindIntent, org)
 	}
-	return r.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+	return r.store.scanIn(ctx, r.state, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		of, intent, err := position(k)
 		if err != nil {
 			return true, err
@@ -174,48 +161,40 @@ func (r rowView) EachTombstone(ctx context.Context, org string, f func(*storage.
 	})
 }
 
-// EachEntry calls f for each entry that is not a settlement. It checks the place and the key of
-// each entry.
+// EachEntry calls f for each entry that is not a settlement, in the order of the log. It checks that each is found by
+// its key.
 func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) (err error) {
 	defer readPanic(&err)
-	entries, keys := 0, 0
-	err = r.s.scanKind(ctx, kindEntry, func(org string, rest, v []byte) error {
-		entries++
-		e, err := r.entry(org, rest, v)
-		if err != nil {
-			return &storage.BreakError{OrganizationID: org, Err: err}
+	return r.s.log.Scan(ctx, 1, func(stored segment.Frame) error {
+		for i, b := range stored.Items {
+			it, err := parseItem(b)
+			if err == nil && it.kind != entryItem {
+				continue
+			}
+			var e *storage.Entry
+			if err == nil {
+				e, err = r.entry(&it, location{stored.Number, uint32(i)}) //nolint:gosec // a frame has fewer
+			}
+			if err != nil {
+				return &storage.BreakError{OrganizationID: it.org, Err: err}
+			}
+			if err := f(e); err != nil {
+				return err
+			}
 		}
-		return f(e)
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	err = r.s.scanKind(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
-	if err == nil && keys != entries {
-		return &storage.BreakError{Err: fmt.Errorf("%d entries have %d keys", entries, keys)}
-	}
-	return err
 }
 
-// entry reads an entry of org. rest is the end of the key of its row, and v is the value.
-func (r *ReadOnly) entry(org string, rest, v []byte) (*storage.Entry, error) {
-	if len(rest) != 1+placeLen || entryKindOf(rest[0]) == "" {
-		return nil, errors.New("the key of an entry is none")
-	}
-	e, err := r.s.readEntry(org, entryKindOf(rest[0]), v)
+// entry reads the entry of an item.
+func (r *ReadOnly) entry(it *item, at location) (*storage.Entry, error) {
+	e, err := r.s.readEntry(it.org, it.entryKind, at)
 	if err != nil {
 		return nil, err
 	}
-	at, err := r.s.index.Get(entryKey(e))
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return nil, err
+	found, err := r.s.entry(e)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && found.Sig != e.Sig {
+		err = fmt.Errorf("%s %q is not found by its key, or is there twice", e.Kind, e.Key)
 	}
-	leaf, err := e.Leaf(receipt.EntryLeaf(e.Body))
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", e.Kind, e.Key, err)
-	}
-	if want := (key{}).place(place{leaf.Seq, leaf.Index}); !bytes.Equal(rest[1:], want) || !bytes.Equal(at, want) {
-		return nil, fmt.Errorf("%s %q is not in its place", e.Kind, e.Key)
-	}
-	return e, nil
+	return e, err
 }

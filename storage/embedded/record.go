@@ -235,12 +235,12 @@ func (c *codec) entry(e *storage.Entry, bare bool) {
 
 // skips reports whether f does not select the row v. It allocates nothing, because most rows end
 // here.
-func skips(v []byte, f *storage.Filter) (bool, error) {
+func skips(v string, f *storage.Filter) (bool, error) {
 	if f == nil {
 		return false, nil
 	}
 	var r storage.Record // its texts share v's memory and are not kept
-	c := codec{reads: true, rest: unsafe.String(unsafe.SliceData(v), len(v))}
+	c := codec{reads: true, rest: v}
 	c.filtered(&r)
 	return c.err != nil || !f.MaySelect(&r), c.err
 }
@@ -248,7 +248,7 @@ func skips(v []byte, f *storage.Filter) (bool, error) {
 // parseRecord reads the row v of decision id. If f does not select the row, parseRecord returns nil
 // and does not read all of v.
 func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
-	if skip, err := skips(v, f); skip {
+	if skip, err := skips(unsafe.String(unsafe.SliceData(v), len(v)), f); skip {
 		return nil, err
 	}
 	c, r := decoding(v), &storage.Record{OrganizationID: org, DecisionID: id.String()}

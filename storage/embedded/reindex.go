@@ -6,159 +6,105 @@ import (
 	"fmt"
 
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/embedded/index"
 	"writ.example/writ/storage/embedded/segment"
 )
 
-// reindex writes again the keys of all frames up to the last indexed frame. Pebble can lose tables
-// of keys without an error, although the segments and the documents are whole: see streams.go.
-// Intents with the leaves of removed rows are not in the segments, so reindex keeps them. It does
-// not lower a meter, because the segments may lack removed rows.
-func (s *Store) reindex() error {
-	r := reindexer{s: s, rebuild: s.index.Rebuild(), indexed: s.index.Indexed(), months: make(map[meter]int64),
-		progress: s.health.begin("rebuilding the index of the history", s.index.Indexed())}
-	defer r.progress.end()
-	err := r.findRemoved()
+// recount derives again what Pebble has of the frames up to the last kept one: counts, meters, and the
+// tombstones of imports. Pebble can lose its tables without an error, although the segments and the
+// documents are whole: see streams.go. What is left of removed rows is not in the segments, so recount
+// keeps it. It does not lower a meter.
+func (s *Store) recount() error {
+	s.health.log.Warn("the counts of the history are not whole; they are made again from the segments", "dir",
+		s.health.dir, "frames", s.kept)
+	p := s.health.begin("counting the history again", s.kept)
+	defer p.end()
+	b := s.newBatch()
+	err := s.recountTo(b, s.kept, p, func(stored, counted, removed int64) int64 {
+		return max(stored, counted+removed)
+	})
 	if err == nil {
-		err = s.log.Scan(context.Background(), 1, r.frame)
+		err = s.log.ScanTo(context.Background(), 1, s.kept, func(f segment.Frame) error { return s.bury(b, f) })
 	}
-	if err == nil || errors.Is(err, errReindexed) {
-		err = r.finish()
+	if err == nil {
+		err = s.setMark(b, headStream, s.kept)
+	}
+	if err == nil {
+		err = s.apply(b)
 	}
 	if err != nil {
-		return fmt.Errorf("rebuilding the index of the history: %w", err)
+		return fmt.Errorf("counting the history again: %w", err)
 	}
+	s.health.log.Info("the counts of the history are whole again", "dir", s.health.dir, "frames", s.kept)
 	return nil
 }
 
-// errReindexed ends a scan.
-var errReindexed = errors.New("all frames are indexed")
-
-type reindexer struct {
-	s       *Store
-	rebuild *index.Rebuild
-	indexed uint64 // the last indexed frame
-	keys    frameKeys
-	removed index.Filter // of the intents of removed rows
-	months  map[meter]int64
-	// abandoned has deletions: the keys of the imported rows that the current frame abandons.
-	abandoned *batch
-	progress  *progress
-}
-
-func (r *reindexer) findRemoved() error {
-	return r.s.removedIntents(r.removed.Add)
-}
-
-// frame adds the keys of a frame to rebuild.
-func (r *reindexer) frame(stored segment.Frame) error {
-	if stored.Number > r.indexed {
-		return errReindexed
-	}
+// bury sets the keys of the tombstones in a frame that have none, unless they are abandoned. An intent whose
+// row was removed has one already.
+func (s *Store) bury(b *batch, stored segment.Frame) error {
 	f, err := decodeFrame(stored)
 	if err != nil {
 		return err
 	}
-	r.keys.begin(f)
-	if err := r.add(); err != nil {
-		return err
-	}
-	r.abandoned = r.s.newBatch()
-	if err := f.each(func(i int, it *item) error { return r.item(f, i, it) }); err != nil {
-		return err
-	}
-	if err := r.s.apply(r.abandoned); err != nil {
-		return err
-	}
-	r.progress.tell(f.number)
-	return nil
-}
-
-// add adds r.keys to rebuild and empties r.keys.
-func (r *reindexer) add() error {
-	defer r.keys.Reset()
-	return r.rebuild.Add(&r.keys.Keys)
-}
-
-// item adds the keys of an item to rebuild, unless its row was removed.
-func (r *reindexer) item(f *frame, i int, it *item) (err error) {
-	kept := true
-	switch it.kind {
-	case abandonedItem:
-		return r.abandon(it)
-	case tombstoneItem:
-		kept, err = r.stays(it.org, it.intent)
-	case recordItem:
-		var row *storage.Record
-		if row, err = parseRecord(it.org, it.id, []byte(it.body), nil); err == nil {
-			kept, err = r.stays(it.org, row.IntentKey())
+	return f.each(func(_ int, it *item) error {
+		if it.kind != tombstoneItem {
+			return nil
 		}
-	case settlementItem: // the record of the settlement came before
-		if kept = r.rebuild.Has(recordKey(it.org, it.id)); !kept {
-			var gone bool
-			gone, err = r.s.gone(it)
-			kept = !gone
-		}
-	}
-	if err == nil {
-		err = r.keys.item(f, i, it, r.months)
-	}
-	if err == nil && kept {
-		err = r.add()
-	}
-	r.keys.Reset()
-	return err
-}
-
-// stays reports whether the row of an intent was not removed.
-func (r *reindexer) stays(org, intent string) (bool, error) {
-	if r.removed.Lacks(r.s.hashOf(org, intent)) {
-		return true, nil
-	}
-	_, err := r.s.index.Get(orgKey(kindIntent, org).text(intent))
-	if errors.Is(err, storage.ErrNotFound) {
-		return true, nil
-	}
-	return false, err
-}
-
-// abandon deletes the keys of an imported row that was abandoned. The row may have been imported
-// again later. If retention has removed it after that, its tombstone stays.
-func (r *reindexer) abandon(it *item) error {
-	if err := r.rebuild.Write(); err != nil {
-		return err
-	}
-	v, err := r.s.index.Get(orgKey(kindIntent, it.org).text(it.intent))
-	if err == nil {
-		if _, _, imported, err := parseIntent(v, r.s.tip.ID); err != nil || !imported {
+		last, err := s.standing(intent{it.org, it.intent})
+		if err != nil || last.kind != tombstoneItem {
 			return err
 		}
-	} else if !errors.Is(err, storage.ErrNotFound) {
+		k := orgKey(kindIntent, it.org).text(it.intent)
+		if _, err = s.get(k); errors.Is(err, storage.ErrNotFound) {
+			b.set(k, append(last.id[:], last.body...))
+			return nil
+		}
 		return err
-	}
-	r.abandoned.abandon(it)
-	return nil
+	})
 }
 
-// finish writes the last keys. Then it writes the meters, the counts and the mark that says that the index is
-// whole.
-func (r *reindexer) finish() error {
-	if err := r.rebuild.Write(); err != nil {
-		return err
-	}
-	b := r.s.newBatch()
-	for m, n := range r.months {
-		stored, err := r.s.count(meterKey(m.org, m.month))
+// recountTo adds writes to b that replace all counts, by those of the rows in frames up to last. It sets each
+// meter to what f returns for it: stored is its value, counted is how many of its rows are there, and removed
+// how many were removed.
+func (s *Store) recountTo(b *batch, last uint64, p *progress, f func(stored, counted, removed int64) int64) error {
+	ctx := context.Background()
+	counted, removed := make(map[meter]int64), make(map[meter]int64)
+	b.deleteRange(key{byte(kindCount)}, key{byte(kindCount) + 1})
+	err := s.eachStanding(ctx, func(frame uint64, it *item, _ string) error {
+		p.tell(last - min(last, frame))
+		if frame > last {
+			return nil
+		}
+		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
 		if err != nil {
 			return err
 		}
-		b.number(meterKey(m.org, m.month), max(stored, n))
+		b.count(r, 1)
+		if in, err := s.frame(frame); err != nil || in.imported() || !r.Metered() {
+			return err
+		}
+		counted[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
+		return nil
+	})
+	if err == nil {
+		err = s.scanKind(ctx, kindIntent, func(org string, intentKey, v []byte) error {
+			id, left, imported, err := parseIntent(v, s.tip.ID)
+			_, approvalID := storage.CutIntentKey(string(intentKey))
+			if err == nil && !imported && left[0].Chain == s.tip.ID && approvalID == "" {
+				removed[meter{org, storage.MonthOf(storage.IDTime(id))}]++ // the id's time may be a minute off
+			}
+			return err
+		})
 	}
-	if err := r.s.recount(b, r.indexed); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := r.s.setMark(b, headStream, r.indexed); err != nil {
-		return err
+	stored := make(map[meter]int64)
+	err = s.eachMeter(ctx, func(m meter, n int64) error { stored[m] = n; return nil })
+	for m := range counted {
+		stored[m] += 0
 	}
-	return r.s.apply(b)
+	for m, n := range stored {
+		b.number(meterKey(m.org, m.month), f(n, counted[m], removed[m]))
+	}
+	return err
 }

@@ -12,7 +12,6 @@ import (
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/embedded/segment"
-	"writ.example/writ/storage/receipt"
 )
 
 // inspection describes a directory before anything in it is changed. tip is the end of the store,
@@ -21,8 +20,8 @@ type inspection struct {
 	tip, noted tip
 	// exists reports whether there is a store.
 	exists bool
-	// stale describes keys that the index lacks although the segments have their rows. If stale is
-	// not empty, the index is rebuilt.
+	// stale describes counts that Pebble lacks although the segments have their rows. If stale is
+	// not empty, they are made again.
 	stale string
 	// derived is the last write of derived values. derivedWhole says that no such write is missing.
 	derived      uint64
@@ -122,18 +121,18 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{health: h, options: options}
-	if err := s.openIndex(db); err != nil {
-		return nil, errors.Join(err, s.closeFiles())
-	}
-	v, err := s.index.Get(formatKey)
+	s := &Store{health: h, options: options, db: db, state: db}
+	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = errNoStore
 	} else if err == nil {
 		err = checkFormat(v)
 	}
 	if err == nil {
-		err = s.openLog(filesystem, segmentSize, false)
+		err = s.openKept()
+	}
+	if err == nil {
+		err = s.openLog(filesystem, segmentSize)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.closeFiles())
@@ -165,8 +164,8 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	if err == nil {
 		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
 	}
-	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.index.Indexed() {
-		i.addReason("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.index.Indexed())
+	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.kept {
+		i.addReason("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.kept)
 	}
 	for _, of := range []stream{headStream, changeStream} {
 		if err := i.compareStream(s, of); err != nil {
@@ -184,12 +183,12 @@ func (i *inspection) compare(s *Store, noted tip) error {
 
 // compareHead compares the recorded head with the stored one.
 func (i *inspection) compareHead(s *Store, noted tip) error {
-	switch h, err := s.findHead(noted.Head); {
-	case errors.Is(err, storage.ErrNotFound):
+	switch f, err := s.findHead(noted.Head); {
+	case errors.Is(err, storage.ErrNotFound) || err == nil && f.head.Seq != noted.Head:
 		i.addReason("head %d, which was noted, is missing", noted.Head)
 	case err != nil:
 		return fmt.Errorf("head %d: %w", noted.Head, err)
-	case h.Hash() != noted.Hash:
+	case f.head.Hash() != noted.Hash:
 		i.addReason("its head %d is not the one that was noted", noted.Head)
 	}
 	return nil
@@ -201,7 +200,7 @@ func (i *inspection) compareStream(s *Store, of stream) error {
 	if err != nil {
 		return err
 	}
-	name, last := "frame", s.index.Indexed()
+	name, last := "frame", s.kept
 	if of == changeStream {
 		if len(numbers) > 0 {
 			i.tip.Change = numbers[len(numbers)-1]
@@ -217,7 +216,7 @@ func (i *inspection) compareStream(s *Store, of stream) error {
 	}
 	switch {
 	case broken == "":
-	case of == headStream && s.log.Last() >= s.index.Indexed():
+	case of == headStream && s.log.Last() >= s.kept:
 		i.stale = broken
 	default:
 		i.addReason("%s", broken)
@@ -225,25 +224,27 @@ func (i *inspection) compareStream(s *Store, of stream) error {
 	return nil
 }
 
-// findHead returns the head with a sequence. It searches the frames and does not use the index.
-func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
-	for low, high := uint64(1), s.log.Last(); low <= high; {
-		middle := low + (high-low)/2
-		f, err := s.headed(middle)
+// findHead returns the frame of the first head whose sequence is not less than seq, or storage.ErrNotFound.
+func (s *Store) findHead(seq uint64) (found *frame, err error) {
+	// Each frame has at most one head. Where no frame is an import, it has that of its number.
+	for low, high, middle := uint64(1), s.log.Last(), seq; low <= high; middle = low + (high-low)/2 {
+		f, err := s.headed(min(max(middle, low), high))
 		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			low = middle + 1
+		case errors.Is(err, storage.ErrNotFound) || err == nil && f.head.Seq < seq:
+			low = min(max(middle, low), high) + 1
 		case err != nil:
-			return h, err
-		case f.head.Seq == seq:
-			return f.head, nil
-		case f.head.Seq < seq:
-			low = middle + 1
+			return nil, err
 		default:
-			high = f.number - 1
+			found, high = f, f.number-1
+			if f.head.Seq == seq {
+				return f, nil
+			}
 		}
 	}
-	return h, storage.ErrNotFound
+	if found == nil {
+		err = storage.ErrNotFound
+	}
+	return found, err
 }
 
 // accept returns nil if inspect found no losses, or if o accepts them.

@@ -55,13 +55,13 @@ const defaultMinFree = 256 << 20
 // Store is a storage.Store in a directory. It must be made by [Open].
 type Store struct {
 	db      *pebble.DB
+	state   pebble.Reader // db, or what a ReadOnly reads
 	options *pebble.Options
-	// log has the history. index has the keys that lead to places in the log. intents finds the frames of intents.
-	log     *segment.Log
-	index   *index.Index
-	intents *index.Intents
-	frames  frames
-	secret  [32]byte // with which intents are hashed
+	// log has the history. tables find items of it.
+	log    *segment.Log
+	tables *index.Tables
+	frames frames
+	secret [32]byte // with which names are hashed
 	// rewriting is set while the goroutine of rewriteLater runs.
 	rewriting atomic.Bool
 	// snapshots is locked for reading while a snapshot is used, and by Close.
@@ -95,6 +95,9 @@ type Store struct {
 	newest atomic.Int64
 	// entered counts the appends that contained entries and that readers can see.
 	entered atomic.Int64
+	// kept is the last frame of which Pebble has what follows from it. pending has that of later frames.
+	kept    uint64
+	pending pending
 	// keys and buffers are for building keys and frames.
 	keys    key
 	buffers frameBuffers
@@ -183,9 +186,13 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	err = s.openIndex(db)
+	s.db, s.state = db, db
+	err = s.openKept()
 	if err == nil {
-		err = s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), found.stale != "")
+		err = s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize))
+	}
+	if err == nil {
+		err = s.loadLog(o.FS, found.stale != "")
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
@@ -199,20 +206,16 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
-	s.index.Start()
-	s.intents.Start(s.removedIntents)
+	s.tables.Start(s.removedIntents)
 	s.startTipWriter()
 	return s, nil
 }
 
-// openIndex opens the index in db.
-func (s *Store) openIndex(db *pebble.DB) (err error) {
-	s.db = db
-	s.index, err = index.New(index.Config{
-		DB: db, Dir: s.health.dir, Options: s.options, Health: s.health, Log: s.health.log,
-		Sync:    s.syncLog,
-		Indexed: indexedKey, Mark: func(frame uint64) []byte { return markKey(headStream, frame) },
-	})
+// openKept reads the number of the last kept frame.
+func (s *Store) openKept() error {
+	s.pending.clear()
+	kept, err := s.count(keptKey)
+	s.kept = uint64(kept) //nolint:gosec // it counts
 	return err
 }
 
@@ -266,8 +269,11 @@ func (s *Store) Healthy(ctx context.Context) error {
 
 func (s *Store) closeFiles() error {
 	var err error
-	if s.intents != nil {
-		err = s.intents.Close()
+	if s.tables != nil {
+		err = s.tables.Close()
+	}
+	if b, ok := s.state.(*pebble.Batch); ok {
+		err = errors.Join(err, b.Close())
 	}
 	err = errors.Join(err, s.db.Close())
 	if s.log != nil {
@@ -284,8 +290,8 @@ func (s *Store) Close() error {
 	defer s.snapshots.Unlock()
 	s.background.Wait()
 	var err error
-	if s.log != nil {
-		err = s.index.Close()
+	if s.log != nil && s.health.Stopped() == nil {
+		err = s.keep()
 	}
 	close(s.closing)
 	err = errors.Join(err, s.closeFiles())

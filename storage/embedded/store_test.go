@@ -173,15 +173,16 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 // format, and nothing is changed.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "12", `its format is "12", and this writ reads format 11 only: start the writ that wrote the directory`},
+		{"newer", "\x00writ", "13", `its format is "13", and this writ reads format 12 only: start the writ that wrote the directory`},
 		{"damaged", "\x00writ", "x", `its format is "x"`},
-		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 11 only`},
+		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 12 only`},
 		{"before rows had the agent's key", "\x00writ", "7", `its format is "7"`},
-		{"before rows had findings", "\x00writ", "8", `its format is "8", and this writ reads format 11 only: start the writ that wrote the directory, or export`},
-		{"before rows were counted", "\x00writ", "9", `its format is "9", and this writ reads format 11 only: start the writ that wrote the directory, or export`},
-		{"with a key for each intent", "\x00writ", "10", `its format is "10", and this writ reads format 11 only`},
+		{"before rows had findings", "\x00writ", "8", `its format is "8", and this writ reads format 12 only: start the writ that wrote the directory, or export`},
+		{"before rows were counted", "\x00writ", "9", `its format is "9", and this writ reads format 12 only: start the writ that wrote the directory, or export`},
+		{"with a key for each intent", "\x00writ", "10", `its format is "10", and this writ reads format 12 only`},
 		{"not writ's", "key", "value", "not writ's"},
-		{"known, with no tip beside it", "\x00writ", "11", "data.tip, which notes how far the store has come, is missing"},
+		{"with keys for rows", "\x00writ", "11", `its format is "11", and this writ reads format 12 only`},
+		{"known, with no tip beside it", "\x00writ", "12", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -219,4 +220,11 @@ func TestOpen_FreshChainHasRandomID(t *testing.T) {
 	if len(ids) != 3 || ids[[16]byte{}] {
 		t.Errorf("chain ids of three fresh stores = %v, want three random ones", ids)
 	}
+}
+
+// keepNow moves what is pending to Pebble.
+func (s *Store) keepNow() error {
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	return s.keep()
 }

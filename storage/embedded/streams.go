@@ -10,7 +10,7 @@ import (
 type stream byte
 
 const (
-	headStream   stream = 'h' // flushes of the index, by the number of their last frame
+	headStream   stream = 'h' // writes of what follows from frames, by the number of the last one
 	changeStream stream = 'c' // all other writes, by Store.change
 )
 
@@ -46,25 +46,46 @@ func (s *Store) marks(of stream) (numbers []uint64, err error) {
 	return numbers, err
 }
 
-// acceptLoss makes a store consistent after an operator has accepted its losses. It deletes the
-// keys of lost frames. In each stream it keeps only the last mark.
+// acceptLoss makes a store consistent after an operator has accepted its losses. In each stream it keeps
+// only the last mark.
 func (s *Store) acceptLoss() error {
 	last := s.end()
 	b := s.newBatch()
 	b.deleteRange(key{byte(kindDerived)}, key{byte(kindDerived) + 1})
-	if end := s.log.Last(); end < s.index.Indexed() {
-		if err := s.deleteLost(b, end); err != nil {
+	if end := s.log.Last(); end < s.kept {
+		if err := s.forgetLost(b, end); err != nil {
 			return err
 		}
-		s.index.SetIndexed(end)
-		b.number(indexedKey, int64(end))
+		s.kept = end
+		b.number(keptKey, int64(end)) //nolint:gosec // it counts
 	}
-	for of, n := range map[stream]uint64{headStream: s.index.Indexed(), changeStream: last.Change} {
+	for of, n := range map[stream]uint64{headStream: s.kept, changeStream: last.Change} {
 		if err := s.setMark(b, of, n); err != nil {
 			return err
 		}
 	}
 	return s.apply(b)
+}
+
+// forgetLost adds to b what makes Pebble forget the frames after the last one. The intents in them count as
+// undecided again. Rows that are stored later in frames of the same numbers were not removed.
+func (s *Store) forgetLost(b *batch, last uint64) error {
+	p := s.health.begin("counting what is left", last)
+	defer p.end()
+	err := s.recountTo(b, last, p, func(stored, counted, removed int64) int64 {
+		return min(stored, counted+removed)
+	})
+	if err != nil {
+		return err
+	}
+	return s.scanKind(context.Background(), kindRemoved, func(org string, _, v []byte) error {
+		gone, err := parseRemovals(v)
+		for i := range gone {
+			gone[i].last = min(gone[i].last, last)
+		}
+		b.set(orgKey(kindRemoved, org), gone.append(nil))
+		return err
+	})
 }
 
 // setMark adds changes to b so that the stream of has only the mark of n.

@@ -31,7 +31,7 @@ func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Cha
 	if after = max(after, uint64(trimmed)); err != nil || after == math.MaxUint64 {
 		return err
 	}
-	return s.index.Scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
+	return s.scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
 		var c storage.Change
 		if err := json.Unmarshal(v, &c); err != nil {
 			return true, fmt.Errorf("a stored change is %w: %w", storage.ErrCorrupt, err)
@@ -74,7 +74,7 @@ func (s *Store) Trim(ctx context.Context, changes []storage.Change) error {
 	}
 	b := s.newBatch()
 	// One by one: ranges would make each later read sort all that were deleted since the last flush.
-	err = s.index.Scan(ctx, changeKey(uint64(trimmed)+1, 0), changeKey(upTo+1, 0), func(k, _ []byte) (bool, error) {
+	err = s.scan(ctx, changeKey(uint64(trimmed)+1, 0), changeKey(upTo+1, 0), func(k, _ []byte) (bool, error) {
 		if of := binary.BigEndian.Uint64(k[1:]); revisions[of] {
 			b.delete(k)
 		} else {

@@ -8,103 +8,168 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math/bits"
-	"runtime"
-	"slices"
+	"iter"
+	"math"
 	"sort"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A table has the intents of a sealed segment, sorted by their hashes. docs/history-format.md
-// describes it:
-//
-//	table  = magic(16) content(8) entries(4) checksum(4) *block
-//	block  = *entry checksum(4)                                 340 entries, or fewer in the last block
-//	entry  = hash(8) frame(4)
-//
-// The integers are little-endian. A frame counts from the segment's first frame, which is 0.
+// Entry leads to an item of the history. Entries are sorted by all fields, in their order.
+type Entry struct {
+	Name  Name
+	At    uint64 // the place in the list of this name
+	Frame uint64
+	Item  uint32 // in the frame
+}
+
+func compare(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.At, b.At), cmp.Compare(a.Frame, b.Frame),
+		cmp.Compare(a.Item, b.Item))
+}
+
+// Name names the entries that are found together. It is a hash whose last two bits are the [Class].
+type Name uint64
+
+// Class says by what the entries of a name are in order.
+type Class byte
+
+// The classes of names.
 const (
-	tableMagic     = "writ intents 1\n\x00"
-	tableHeaderLen = len(tableMagic) + 8 + 4 + 4
-	entryLen       = 8 + 4
-	blockEntries   = 340
-	blockLen       = blockEntries*entryLen + 4
+	Keyed   Class = iota // an intent, or the key of an entry: in the order of frames
+	Rows                 // a list of rows, by the first eight bytes of their ids
+	Settled              // what became of rows, by the same
+	Entries              // a list of entries, by their frames
+	classes
+)
+
+func (n Name) class() Class { return Class(n % Name(classes)) }
+
+// A table has the entries of a sealed segment. docs/history-format.md describes it:
+//
+//	table  = magic(16) content(8) head(8) entries(4) blocks(4) 4*(least(8) greatest(8))
+//	         blocks*(name(8) at(8)) checksum(4) *block
+//	block  = entries(2) *entry zeros checksum(4)           4096 bytes
+//	entry  = uvarint(name) uvarint(at) uvarint(frame) uvarint(item)
+//
+// The integers are little-endian. least and greatest are of At, by class. Before the blocks is the
+// name and At of the first entry of each. In an entry, name is the difference from the entry before
+// in the block. If it is 0, At is a difference too, and frame is the zigzag of one. A frame counts
+// from the segment's first frame, which is 0.
+const (
+	tableMagic     = "writ table 1\n\x00\x00\x00"
+	tableHeaderLen = len(tableMagic) + 8 + 8 + 4 + 4 + int(classes)*16
+	firstLen       = 8 + 8
+	blockLen       = 4096
+	maxEntryLen    = 2*binary.MaxVarintLen64 + 2*binary.MaxVarintLen32
 )
 
 // errTable says that a table is missing or damaged, or that it has another content.
-var errTable = errors.New("the table of intents is damaged")
+var errTable = errors.New("the table is damaged")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entry says that a frame decides an intent.
-type entry struct {
-	hash  uint64
-	frame uint32 // counted from the first frame of the segment
+// ident identifies what a table is derived from. head is of the segment's last head, and content of
+// all else.
+type ident struct{ content, head uint64 }
+
+// span has the least and the greatest At of some entries.
+type span struct{ least, greatest uint64 }
+
+// spans are the spans of the entries of each class.
+type spans [classes]span
+
+func noSpans() (s spans) {
+	for i := range s {
+		s[i].least = math.MaxUint64
+	}
+	return s
 }
 
-// sortEntries sorts entries by hash, and those of one hash by frame. It sorts them in small groups
-// and lets others use the processor in between.
-func sortEntries(entries []entry) []entry {
-	var starts [257]int
-	for _, e := range entries {
-		starts[e.hash>>56+1]++
-	}
-	for i := range 256 {
-		starts[i+1] += starts[i]
-	}
-	sorted, next := make([]entry, len(entries)), starts
-	for _, e := range entries {
-		sorted[next[e.hash>>56]] = e
-		next[e.hash>>56]++
-	}
-	for i := range 256 {
-		slices.SortFunc(sorted[starts[i]:starts[i+1]], func(a, b entry) int {
-			return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.frame, b.frame))
-		})
-		runtime.Gosched()
-	}
-	return sorted
+func (s *spans) add(e Entry) {
+	of := &s[e.Name.class()]
+	of.least, of.greatest = min(of.least, e.At), max(of.greatest, e.At)
 }
 
-// appendTable appends the table of sorted entries to dst. content identifies what the table is derived
-// from.
-func appendTable(dst []byte, content uint64, sorted []entry) []byte {
-	start := len(dst)
-	dst = append(dst, tableMagic...)
-	dst = binary.LittleEndian.AppendUint64(dst, content)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(sorted))) //nolint:gosec // a segment has fewer
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
-	for i := 0; len(sorted) > 0; i++ {
-		n := min(blockEntries, len(sorted))
-		start := len(dst)
-		for _, e := range sorted[:n] {
-			dst = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(dst, e.hash), e.frame)
+// appendEntry appends an entry to a block in which before is the entry before it.
+func appendEntry(dst []byte, before, e Entry) []byte {
+	dst = binary.AppendUvarint(dst, uint64(e.Name-before.Name))
+	if e.Name == before.Name {
+		dst = binary.AppendUvarint(dst, e.At-before.At)
+		dst = binary.AppendVarint(dst, int64(e.Frame-before.Frame)) //nolint:gosec // it may be negative
+	} else {
+		dst = binary.AppendUvarint(binary.AppendUvarint(dst, e.At), e.Frame)
+	}
+	return binary.AppendUvarint(dst, uint64(e.Item))
+}
+
+// makeTable returns the table of the sorted entries of a segment with the given first frame.
+func makeTable(of ident, first uint64, sorted iter.Seq[Entry]) []byte {
+	var blocks, firsts, block []byte
+	n, in, before, all := 0, 0, Entry{}, noSpans()
+	end := func() {
+		if in == 0 {
+			return
 		}
-		dst = binary.LittleEndian.AppendUint32(dst, blockSum(content, i, dst[start:]))
-		sorted = sorted[n:]
+		binary.LittleEndian.PutUint16(block, uint16(in)) //nolint:gosec // a block has fewer
+		block = append(block, make([]byte, blockLen-4-len(block))...)
+		sum := blockSum(of.content, len(blocks)/blockLen, block)
+		blocks = binary.LittleEndian.AppendUint32(append(blocks, block...), sum)
+	}
+	for e := range sorted {
+		all.add(e)
+		e.Frame -= first
+		if in == 0 || len(block)+maxEntryLen > blockLen-4 {
+			end()
+			firsts = binary.LittleEndian.AppendUint64(firsts, uint64(e.Name))
+			firsts = binary.LittleEndian.AppendUint64(firsts, e.At)
+			block, in, before = append(block[:0], 0, 0), 0, Entry{}
+		}
+		block = appendEntry(block, before, e)
+		before = e
+		n, in = n+1, in+1
+	}
+	end()
+	table := appendHeader(nil, of, n, len(blocks)/blockLen, all)
+	table = append(table, firsts...)
+	table = binary.LittleEndian.AppendUint32(table, crc32.Checksum(table, castagnoli))
+	return append(table, blocks...)
+}
+
+func appendHeader(dst []byte, of ident, entries, blocks int, all spans) []byte {
+	dst = append(dst, tableMagic...)
+	dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, of.content), of.head)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(entries)) //nolint:gosec // a segment has fewer
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(blocks))  //nolint:gosec // a segment has fewer
+	for _, s := range all {
+		dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, s.least), s.greatest)
 	}
 	return dst
 }
 
 // blockSum returns the checksum of block i. It covers the content and the number of the block, so that
 // no block of another table is taken for this one.
-func blockSum(content uint64, i int, entries []byte) uint32 {
+func blockSum(content uint64, i int, block []byte) uint32 {
 	var b [8 + 4]byte
 	binary.LittleEndian.PutUint64(b[:], content)
 	binary.LittleEndian.PutUint32(b[8:], uint32(i)) //nolint:gosec // a table has fewer
-	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, entries)
+	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, block)
 }
 
 // table is an open table.
 type table struct {
 	file    vfs.File
-	content uint64
-	n       int // entries
+	of      ident
+	first   uint64 // the first frame of the segment
+	entries int
+	spans   spans
+	firsts  []byte // the first name and At of each block
+	start   int64  // of the first block
 }
 
-// openTable opens a table. If the table is missing, or has another content or size, the error is errTable.
-func openTable(fs vfs.FS, name string, content uint64) (_ *table, err error) {
+// openTable opens the table of a segment. headKnown says that of has the head. If the table is
+// missing, or has another content or size, the error is errTable.
+func openTable(fs vfs.FS, name string, of ident, headKnown bool, first uint64) (_ *table, err error) {
 	file, err := fs.Open(name, vfs.RandomReadsOption)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errTable, err)
@@ -114,29 +179,44 @@ func openTable(fs vfs.FS, name string, content uint64) (_ *table, err error) {
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	t := &table{file: file, content: content}
+	t := &table{file: file, of: of, first: first}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, min(int64(tableHeaderLen), info.Size()))
+	b := make([]byte, tableHeaderLen)
 	if err := t.read(b, 0); err != nil {
 		return nil, err
 	}
-	if len(b) == tableHeaderLen {
-		t.n = int(binary.LittleEndian.Uint32(b[len(tableMagic)+8:]))
+	rest := b[len(tableMagic):]
+	of.head = binary.LittleEndian.Uint64(rest[8:])
+	t.entries = int(binary.LittleEndian.Uint32(rest[16:]))
+	blocks := int64(binary.LittleEndian.Uint32(rest[20:]))
+	for i := range t.spans {
+		at := rest[24+16*i:]
+		t.spans[i] = span{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])}
 	}
-	want := appendTable(nil, content, nil)
-	binary.LittleEndian.PutUint32(want[len(tableMagic)+8:], uint32(t.n)) //nolint:gosec // it was read as such
-	binary.LittleEndian.PutUint32(want[tableHeaderLen-4:], crc32.Checksum(want[:tableHeaderLen-4], castagnoli))
-	size := int64(tableHeaderLen + t.n*entryLen + t.blocks()*4)
-	if !bytes.Equal(b, want) || info.Size() != size {
+	t.start = int64(tableHeaderLen) + blocks*firstLen + 4
+	if !bytes.Equal(b, appendHeader(nil, of, t.entries, int(blocks), t.spans)) || headKnown && of != t.of ||
+		info.Size() != t.start+blocks*blockLen {
 		return nil, fmt.Errorf("%w: %s is of another segment, or cut", errTable, name)
 	}
+	b = append(b, make([]byte, t.start-int64(len(b)))...)
+	if err := t.read(b[tableHeaderLen:], int64(tableHeaderLen)); err != nil {
+		return nil, err
+	}
+	end := len(b) - 4
+	if crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		return nil, fmt.Errorf("%w: the start of %s", errTable, name)
+	}
+	t.firsts = b[tableHeaderLen:end]
 	return t, nil
 }
 
-func (t *table) blocks() int { return (t.n + blockEntries - 1) / blockEntries }
+func (t *table) blocks() int { return len(t.firsts) / firstLen }
+
+// size returns the size of the file.
+func (t *table) size() int64 { return t.start + int64(t.blocks())*blockLen }
 
 // read reads all of b.
 func (t *table) read(b []byte, at int64) error {
@@ -144,69 +224,116 @@ func (t *table) read(b []byte, at int64) error {
 	if n == len(b) {
 		return nil
 	}
-	if errors.Is(err, io.EOF) {
+	if err == nil || errors.Is(err, io.EOF) {
 		err = errTable
 	}
 	return err
 }
 
-// blockOf is a block with buf's memory.
-type blockOf []byte
-
-func (b blockOf) len() int           { return len(b) / entryLen }
-func (b blockOf) hash(i int) uint64  { return binary.LittleEndian.Uint64(b[i*entryLen:]) }
-func (b blockOf) frame(i int) uint32 { return binary.LittleEndian.Uint32(b[i*entryLen+8:]) }
-
-// block reads block i into buf, which has at least blockLen bytes.
-func (t *table) block(i int, buf []byte) (blockOf, error) {
-	n := min(blockEntries, t.n-i*blockEntries) * entryLen
-	b := buf[:n+4]
-	if err := t.read(b, int64(tableHeaderLen+i*blockLen)); err != nil {
+// block appends the entries of block i to dst.
+func (t *table) block(i int, dst []Entry) ([]Entry, error) {
+	b := make([]byte, blockLen)
+	if err := t.read(b, t.start+int64(i)*blockLen); err != nil {
 		return nil, err
 	}
-	if blockSum(t.content, i, b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
+	b, sum := b[:blockLen-4], b[blockLen-4:]
+	if blockSum(t.of.content, i, b) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w: block %d", errTable, i)
 	}
-	return b[:n], nil
+	rest, e := b[2:], Entry{}
+	uvarint := func() uint64 {
+		v, n := binary.Uvarint(rest)
+		rest = rest[max(n, 0):]
+		return v
+	}
+	for range binary.LittleEndian.Uint16(b) {
+		if name := uvarint(); name != 0 {
+			e = Entry{Name: e.Name + Name(name), At: uvarint(), Frame: uvarint()}
+		} else {
+			e.At += uvarint()
+			frame := uvarint()
+			e.Frame += frame>>1 ^ -(frame & 1)
+		}
+		e.Item = uint32(uvarint()) //nolint:gosec // a frame has fewer
+		dst = append(dst, Entry{e.Name, e.At, t.first + e.Frame, e.Item})
+	}
+	return dst, nil
 }
 
-// find appends the frames of a hash to frames, in their order. Hashes are spread evenly, so it
-// reads about two blocks.
-func (t *table) find(hash uint64, buf []byte, frames []uint32) (_ []uint32, err error) {
-	if t.n == 0 {
-		return frames, nil
-	}
-	guess, _ := bits.Mul64(hash, uint64(t.blocks()))
-	at := int(guess) //nolint:gosec // it is below blocks
-	b, err := t.block(at, buf)
-	for ; err == nil && at > 0 && b.hash(0) >= hash; b, err = t.block(at, buf) {
-		at--
-	}
-	for ; err == nil; b, err = t.block(at, buf) {
-		for i := sort.Search(b.len(), func(i int) bool { return b.hash(i) >= hash }); i < b.len(); i++ {
-			if b.hash(i) != hash {
-				return frames, nil
-			}
-			frames = append(frames, b.frame(i))
+// near appends to dst the entries of a block: the one in which from is, or the next in the direction
+// that has an entry of its name. It appends none if there is no such entry.
+func (t *table) near(from Entry, back bool, dst []Entry) ([]Entry, error) {
+	// The block before the first that begins at from or after it can have entries of the same At.
+	i := sort.Search(t.blocks(), func(i int) bool {
+		name, at := t.begins(i)
+		if back {
+			return name > from.Name || name == from.Name && at > from.At
 		}
-		if at++; at == t.blocks() {
-			return frames, nil
+		return name > from.Name || name == from.Name && at >= from.At
+	}) - 1
+	for i = max(i, 0); i < t.blocks() && i >= 0; {
+		name, _ := t.begins(i)
+		if name > from.Name {
+			break
 		}
-	}
-	return nil, err
-}
-
-// each calls f for all entries in order.
-func (t *table) each(f func(entry)) error {
-	buf := make([]byte, blockLen)
-	for at := range t.blocks() {
-		b, err := t.block(at, buf)
+		n := len(dst)
+		all, err := t.block(i, dst)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for i := range b.len() {
-			f(entry{b.hash(i), b.frame(i)})
+		dst = all[:n+within(all[n:], from, back)]
+		if len(dst) > n || back && name < from.Name {
+			break
+		}
+		if back {
+			i--
+		} else {
+			i++
 		}
 	}
-	return nil
+	return dst, nil
+}
+
+func (t *table) begins(i int) (Name, uint64) {
+	b := t.firsts[i*firstLen:]
+	return Name(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
+}
+
+// within keeps the entries of from's name that are not before from in the direction. It moves them to
+// the start of the sorted entries, puts them in the direction, and returns their number.
+func within(sorted []Entry, from Entry, back bool) int {
+	search := func(e Entry) int {
+		return sort.Search(len(sorted), func(i int) bool { return compare(sorted[i], e) >= 0 })
+	}
+	low, high := search(from), search(Entry{Name: from.Name + 1})
+	if back {
+		low, high = search(Entry{Name: from.Name}), search(from)
+		if high < len(sorted) && sorted[high] == from {
+			high++
+		}
+	}
+	n := copy(sorted, sorted[low:max(low, high)])
+	if back {
+		for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
+			sorted[i], sorted[j] = sorted[j], sorted[i]
+		}
+	}
+	return n
+}
+
+// all yields all entries. It ends at the first error, and sets it.
+func (t *table) all(failed *error) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		var buf []Entry
+		for i := range t.blocks() {
+			if buf, *failed = t.block(i, buf[:0]); *failed != nil {
+				return
+			}
+			for _, e := range buf {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }

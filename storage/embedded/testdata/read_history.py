@@ -7,7 +7,7 @@ to stderr and exits 1.
 
     read_history.py DIRECTORY [SECRET]
 
-With the secret, in hex, it also compares the tables of intents with the segments.
+With the secret, in hex, it also compares the tables with the segments.
 """
 
 import base64
@@ -138,57 +138,100 @@ def segments(directory):
             yield frame
 
 
-# Tables of intents.
+# Tables.
 
 SECRET = bytes.fromhex(sys.argv[2]) if len(sys.argv) > 2 else None
-TABLE_MAGIC = b"writ intents 1\n\0"
+TABLE_MAGIC = b"writ table 1\n\0\0\0"
+KEYED, ROWS, SETTLED, ENTRIES = range(4)
 
 
-def intents(items):
-    """Yields the organization and the intent-id of each item that has an intent."""
-    for data in items:
+def hash_of(org, key):
+    org, key = org.encode("utf-8"), key.encode("utf-8")
+    sum = hashlib.sha256(SECRET + struct.pack(">H", len(org)) + org + key).digest()
+    return int.from_bytes(sum[:8], "big")
+
+
+def list_of(org, kind, kept_in):
+    return hash_of(org, "") & ~0xFF | (kind & 63) << 2 | kept_in
+
+
+def table_entries(frame, items):
+    """Yields name, at and item for the entries of a frame's items, which count their frame from 0."""
+    for i, data in enumerate(items):
         r = Reader(data)
         kind = chr(r.byte())
-        if kind not in "rta":
+        if kind == "x":
             continue
-        org, _ = r.text(), r.bytes(16)
+        org = r.text()
+        if kind == "e":
+            of = r.bytes(1)
+            r.byte()
+            yield hash_of(org, of.decode() + r.text()) & ~3, 0, i
+            yield list_of(org, of[0], ENTRIES), frame, i
+            continue
+        at = int.from_bytes(r.bytes(16)[:8], "big")
+        if kind in "sa":
+            yield list_of(org, 0, SETTLED), at, i
+        if kind == "s":
+            continue
         if kind == "r":
-            r.bytes(2)
+            r.byte()
+            decision = r.byte()
             r.time()
             for _ in range(3):
                 r.text()
-        yield org, r.text().split("\0")[0]
+            for list_kind in (0, decision):
+                yield list_of(org, list_kind, ROWS), at, i
+        yield hash_of(org, r.text().split("\0")[0]) & ~3, 0, i
+
+
+def uvarint(n):
+    b = b""
+    while n >= 0x80:
+        b, n = b + bytes([n & 0x7F | 0x80]), n >> 7
+    return b + bytes([n])
 
 
 def check_table(directory, s):
-    name = os.path.join(directory, "%010d.intents" % s.number)
+    name = os.path.join(directory, "%010d.index" % s.number)
     if SECRET is None or not os.path.exists(name):
         return
-    bad = Damaged("table of intents %d is not that of its segment" % s.number)
     with open(name, "rb") as f:
         data = f.read()
-    want, last = [], b""
+    entries, last = [], b""
     for number, head, items in s.frames():
         last = head
-        for org, intent in intents(items):
-            org = org.encode("utf-8")
-            sum = hashlib.sha256(SECRET + struct.pack(">H", len(org)) + org + intent.encode("utf-8")).digest()
-            want.append((int.from_bytes(sum[:8], "big"), number - s.first))
+        entries += [(name, at, number - s.first, i) for name, at, i in table_entries(number, items)]
+    entries.sort()
     numbers = struct.pack(">QQQQQ", s.number, s.first, len(s.offsets), s.end, le(s.data[-12:-8]))
-    content = hashlib.sha256(SECRET + numbers + last).digest()[:8]
-    header = TABLE_MAGIC + content + struct.pack("<I", len(want))
-    if data[:32] != header + struct.pack("<I", checksum(header)):
-        raise bad
-    want.sort()
-    at = 32
-    for i in range(0, len(want), 340):
-        block = b"".join(struct.pack("<QI", *e) for e in want[i : i + 340])
-        block += struct.pack("<I", checksum(content + struct.pack("<I", i // 340) + block))
-        if data[at : at + len(block)] != block:
-            raise bad
-        at += len(block)
-    if at != len(data):
-        raise bad
+    content = hashlib.sha256(SECRET + numbers).digest()[:8]
+    spans = [[2**64 - 1, 0] for _ in range(4)]
+    firsts, blocks = b"", []
+    for e in entries:
+        span = spans[e[0] & 3]
+        span[:] = min(span[0], e[1]), max(span[1], e[1])
+        if not blocks or len(blocks[-1][1]) + 30 > 4092 - 2:
+            firsts += struct.pack("<QQ", e[0], e[1])
+            blocks.append([0, b""])
+            before = (0, 0, 0, 0)
+        block = uvarint(e[0] - before[0])
+        if e[0] == before[0]:
+            d = e[2] - before[2]
+            block += uvarint(e[1] - before[1]) + uvarint(d << 1 if d >= 0 else (-d << 1) - 1)
+        else:
+            block += uvarint(e[1]) + uvarint(e[2])
+        blocks[-1][0] += 1
+        blocks[-1][1] += block + uvarint(e[3])
+        before = e
+    head = hashlib.sha256(SECRET + numbers + last).digest()[:8] if s.offsets else bytes(8)
+    want = TABLE_MAGIC + content + head + struct.pack("<II", len(entries), len(blocks))
+    want += b"".join(struct.pack("<QQ", *span) for span in spans) + firsts
+    want += struct.pack("<I", checksum(want))
+    for i, (n, block) in enumerate(blocks):
+        block = (struct.pack("<H", n) + block).ljust(4092, b"\0")
+        want += block + struct.pack("<I", checksum(content + struct.pack("<I", i) + block))
+    if data != want:
+        raise Damaged("table %d is not that of its segment" % s.number)
 
 
 # Items.

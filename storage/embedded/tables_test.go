@@ -8,10 +8,10 @@ import (
 	"writ.example/writ/storage/storagetest"
 )
 
-// TestFlush_BesideCommits checks that each committed record is found exactly once while keys move
-// to Pebble. Each intent must be decided only once.
-func TestFlush_BesideCommits(t *testing.T) {
-	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+// TestTables_BesideCommits checks that each committed record is found exactly once while tables are written
+// and counts move to Pebble. Each intent must be decided only once.
+func TestTables_BesideCommits(t *testing.T) {
+	s, w := openWith(t, Options{FS: vfs.NewMem(), segmentSize: 4000}), storagetest.NewWriter()
 	stop, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
@@ -21,7 +21,7 @@ func TestFlush_BesideCommits(t *testing.T) {
 				return
 			default:
 			}
-			if err := s.index.Flush(); err != nil {
+			if err := s.keepNow(); err != nil {
 				done <- err
 				return
 			}
@@ -40,7 +40,7 @@ func TestFlush_BesideCommits(t *testing.T) {
 	}
 	close(stop)
 	if err := <-done; err != nil {
-		t.Errorf("flush = %v", err)
+		t.Errorf("keep = %v", err)
 	}
 	storagetest.Check(t, s, w.Keys(t), "a")
 }

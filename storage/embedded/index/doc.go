@@ -1,0 +1,18 @@
+// Package index finds items of the history. Each sealed segment has a table beside it: entries,
+// sorted by name, that lead to the items of the segment. The entries of the active segment are in
+// memory, in the same order. A [Cursor] merges them.
+//
+// # Promises
+//
+// A [Cursor] yields each entry that was added before its first call of Seek, and each entry of a
+// frame that was in the log before [Tables.Load]. Others can have the same [Name], so the caller
+// compares the items. An item may have been removed since, so that its place has what is left of it.
+//
+// A table follows from its segment and a secret alone. It is written after the segment is sealed.
+// Until then the segment's entries stay in memory. If a table is lost, damaged or of an older content
+// of the segment, it is made again. If the segment cannot be read either, there is an error.
+//
+// A cursor opens the table of a segment only when its place is between the least and the greatest
+// entry there, and reads a block of 4 KiB at a time. So a page of the history costs at most one block
+// for each segment, that is for each 64 MiB of history, and those of the rows on it.
+package index
