@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -170,5 +171,40 @@ func TestDamage_SealedSegment(t *testing.T) {
 				t.Errorf("Record once it is mended = %+v, %v, want the one", got, err)
 			}
 		})
+	}
+}
+
+// TestDamage_LastFrameOfASegment damages the last frame of a sealed segment. The store opens, because the table of the
+// segment is known by the rest. Only what is in the frame cannot be read.
+func TestDamage_LastFrameOfASegment(t *testing.T) {
+	disk, w := vfs.NewMem(), storagetest.NewWriter()
+	open := func() (*Store, error) { return openQuietly(Options{FS: disk, segmentSize: 4000}) }
+	s, err := open()
+	must(t, err)
+	var all []*storage.Record
+	for range 40 {
+		all = append(all, w.Record("a"))
+		commit(t, s, w, all[len(all)-1])
+	}
+	last := s.log.Segments()[1].First - 2 // the records are in frames of their own
+	closeTest(t, s)
+	name := filesOf(t, disk, ".segment")[0]
+	damage(t, disk, name, func(b []byte) []byte { b[bytes.LastIndex(b, []byte("wfrm"))+50] ^= 1; return b })
+	s, err = open()
+	must(t, err)
+	for i, r := range all {
+		got, err := s.Record(t.Context(), "a", r.DecisionID)
+		if i == int(last) && !errors.Is(err, storage.ErrUnavailable) || i != int(last) && (err != nil || got.Receipt != r.Receipt) {
+			t.Errorf("Record of row %d = %+v, %v; frame %d is damaged", i, got, err, last+1)
+		}
+		if _, err := w.Commit(t.Context(), s, w.Again(r)); (err != nil) != (i == int(last)) {
+			t.Errorf("Commit of the known intent %d = %v", i, err)
+		}
+	}
+	closeTest(t, s)
+	must(t, disk.Remove(filesOf(t, disk, ".index")[0]))
+	if s, err := open(); err == nil {
+		t.Error("Open without the table = nil: nobody can know which intents the frame decided")
+		closeTest(t, s)
 	}
 }

@@ -74,7 +74,6 @@ type part struct {
 type recent struct {
 	entries *btreemap.BTreeMap[Entry, struct{}]
 	spans   spans
-	last    uint64 // the last frame
 }
 
 func newRecent() *recent {
@@ -84,7 +83,6 @@ func newRecent() *recent {
 func (r *recent) add(e Entry) {
 	r.entries.ReplaceOrInsert(e, struct{}{})
 	r.spans.add(e)
-	r.last = max(r.last, e.Frame)
 }
 
 // recentRead is how many entries are read from memory at a time. Nothing can be added meanwhile.
@@ -334,9 +332,6 @@ func (x *Tables) all() []*part {
 // and for all until Start has filled the filter.
 func (x *Tables) Lacks(name Name) bool { return x.filled.Load() && x.filter.Lacks(name.hash()) }
 
-// Forget makes Lacks return false for a name that has no entry.
-func (x *Tables) Forget(name Name) { x.filter.Add(name.hash()) }
-
 // mend replaces a table that cannot be read.
 func (x *Tables) mend(i int, p *part, why error) error {
 	x.writing.Lock()
@@ -461,8 +456,9 @@ func (x *Tables) replace(name string, b []byte) error {
 
 // Start fills the filter of Lacks in the background. more adds further names.
 func (x *Tables) Start(more func(add func(Name)) error) {
+	add := func(name Name) { x.filter.Add(name.hash()) }
 	x.background.Go(func() {
-		if err := errors.Join(x.fill(), more(x.Forget)); err != nil {
+		if err := errors.Join(x.fill(), more(add)); err != nil {
 			x.c.Log.Warn("commits look each intent up on the disk, which takes longer", "err", err.Error())
 			return
 		}
