@@ -24,8 +24,15 @@ type Entry struct {
 }
 
 func compare(a, b Entry) int {
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.At, b.At), cmp.Compare(a.Frame, b.Frame),
-		cmp.Compare(a.Item, b.Item))
+	switch {
+	case a.Name != b.Name:
+		return cmp.Compare(a.Name, b.Name)
+	case a.At != b.At:
+		return cmp.Compare(a.At, b.At)
+	case a.Frame != b.Frame:
+		return cmp.Compare(a.Frame, b.Frame)
+	}
+	return cmp.Compare(a.Item, b.Item)
 }
 
 // Name names the entries that are found together. It is a hash whose last two bits are the [Class].
