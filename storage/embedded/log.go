@@ -30,15 +30,13 @@ func (s *Store) openLog(fs vfs.FS, size int) (err error) {
 
 // loadLog reads the tables of the segments. Then it adds to Pebble what follows from the frames after
 // the last one that was kept. If Pebble is stale, it lacks some of what follows from the frames before,
-// and loadLog derives that again.
+// and loadLog derives all of it again.
 func (s *Store) loadLog(fs vfs.FS, stale bool) error {
 	if err := errors.Join(s.newTables(fs), s.loadTables()); err != nil {
 		return err
 	}
 	if stale {
-		if err := s.recount(); err != nil {
-			return err
-		}
+		return s.recount()
 	}
 	return s.replay()
 }

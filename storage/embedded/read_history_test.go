@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,6 +255,9 @@ func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int)
 			t.Errorf("frame %d: %s was read with %+v, and %+v is stored", f.Frame, name, it, e)
 		}
 	case "x":
+		if h == nil && slices.Contains(slices.Collect(maps.Values(w.abandoned)), true) {
+			return // nothing says which decision an abandoned item was of
+		}
 		for _, leaves := range w.removed {
 			if slices.ContainsFunc(leaves, left) {
 				return

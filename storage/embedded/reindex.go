@@ -9,54 +9,59 @@ import (
 	"writ.example/writ/storage/embedded/segment"
 )
 
-// recount derives again what Pebble has of the frames up to the last kept one: counts, meters, and the
-// tombstones of imports. Pebble can lose its tables without an error, although the segments and the
-// documents are whole: see streams.go. What is left of removed rows is not in the segments, so recount
-// keeps it. It does not lower a meter.
+// recount derives again what Pebble has of all frames: counts, meters, and the tombstones of imports. Pebble can
+// lose its tables without an error, although the segments and the documents are whole: see streams.go. What is
+// left of removed rows is not in the segments, so recount keeps it. It does not lower a meter.
 func (s *Store) recount() error {
+	last := s.log.Last()
 	s.health.log.Warn("the counts of the history are not whole; they are made again from the segments", "dir",
-		s.health.dir, "frames", s.kept)
-	p := s.health.begin("counting the history again", s.kept)
+		s.health.dir, "frames", last)
+	p := s.health.begin("counting the history again", last)
 	defer p.end()
 	b := s.newBatch()
-	err := s.recountTo(b, s.kept, p, func(stored, counted, removed int64) int64 {
+	err := s.recountTo(b, last, p, func(stored, counted, removed int64) int64 {
 		return max(stored, counted+removed)
 	})
 	if err == nil {
-		err = s.log.ScanTo(context.Background(), 1, s.kept, func(f segment.Frame) error { return s.bury(b, f) })
+		err = s.log.ScanTo(context.Background(), 1, last, func(f segment.Frame) error { return s.bury(b, f) })
 	}
 	if err == nil {
-		err = s.setMark(b, headStream, s.kept)
+		err = s.setMark(b, headStream, last)
 	}
 	if err == nil {
-		err = s.apply(b)
+		err = s.keepWith(b, last, s.apply)
 	}
 	if err != nil {
 		return fmt.Errorf("counting the history again: %w", err)
 	}
-	s.health.log.Info("the counts of the history are whole again", "dir", s.health.dir, "frames", s.kept)
+	s.health.log.Info("the counts of the history are whole again", "dir", s.health.dir, "frames", last)
 	return nil
 }
 
-// bury sets the keys of the tombstones in a frame that have none, unless they are abandoned. An intent whose
-// row was removed has one already.
+// bury sets the keys of the tombstones in a frame that stand and have none. It deletes those of abandoned ones
+// in a frame that was not kept. An intent whose row was removed keeps its key.
 func (s *Store) bury(b *batch, stored segment.Frame) error {
 	f, err := decodeFrame(stored)
 	if err != nil {
 		return err
 	}
 	return f.each(func(_ int, it *item) error {
-		if it.kind != tombstoneItem {
+		abandoned := it.kind == abandonedItem && f.number > s.kept
+		if it.kind != tombstoneItem && !abandoned {
 			return nil
 		}
 		last, err := s.standing(intent{it.org, it.intent})
-		if err != nil || last.kind != tombstoneItem {
-			return err
-		}
 		k := orgKey(kindIntent, it.org).text(it.intent)
-		if _, err = s.get(k); errors.Is(err, storage.ErrNotFound) {
-			b.set(k, append(last.id[:], last.body...))
-			return nil
+		switch {
+		case err != nil:
+			return err
+		case abandoned && last.kind == 0:
+			b.delete(k)
+		case it.kind == tombstoneItem && last.kind == tombstoneItem:
+			if _, err = s.get(k); errors.Is(err, storage.ErrNotFound) {
+				b.set(k, append(last.id[:], last.body...))
+				return nil
+			}
 		}
 		return err
 	})
