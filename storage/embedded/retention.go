@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -273,7 +274,8 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 		delete(here, org)
 		lower = orgKey(kindCount, org).end()
 	}
-	for _, org := range slices.Sorted(maps.Keys(here)) {
+	byKey := func(a, b string) int { return bytes.Compare(orgKey(kindCount, a), orgKey(kindCount, b)) }
+	for _, org := range slices.SortedFunc(maps.Keys(here), byKey) {
 		if err := tell(org); err != nil {
 			return err
 		}
