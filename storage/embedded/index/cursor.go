@@ -20,10 +20,12 @@ type partCursor struct {
 	part int // its number
 	p    *part
 	span span
-	buf  []Entry // in the direction of the cursor, from at on
-	i    int
-	from Entry // what follows buf is not before it
-	done bool  // nothing follows buf
+	// buf has the entries from start on, in the direction of the cursor. What follows it is not before from. Nothing
+	// follows it if done is set.
+	buf         []Entry
+	i           int
+	start, from Entry
+	done, read  bool
 }
 
 // Cursor returns a cursor of the entries with an At from least to greatest. Seek must be called first.
@@ -61,11 +63,13 @@ func (c *Cursor) Seek(at uint64) {
 		case !c.back && at < p.span.least:
 			to.At = p.span.least
 		}
-		if n := len(p.buf); n > 0 && c.compare(p.buf[0], to) <= 0 && c.compare(p.buf[n-1], to) >= 0 {
+		n := len(p.buf)
+		if p.read && c.compare(p.start, to) <= 0 && (p.done || n > 0 && c.compare(p.buf[n-1], to) >= 0) {
 			p.i = sort.Search(n, func(i int) bool { return c.compare(p.buf[i], to) >= 0 })
 			continue
 		}
-		p.buf, p.i, p.from, p.done = p.buf[:0], 0, to, to.At < p.span.least || to.At > p.span.greatest
+		p.buf, p.i, p.start, p.from, p.read = p.buf[:0], 0, to, to, false
+		p.done = to.At < p.span.least || to.At > p.span.greatest
 	}
 }
 
@@ -120,7 +124,10 @@ func (c *Cursor) next() (*partCursor, error) {
 
 // fill reads the entries that follow.
 func (c *Cursor) fill(p *partCursor) (err error) {
-	p.i = 0
+	if p.i = 0; p.read {
+		p.start = p.from
+	}
+	p.read = true
 	p.buf, err = p.p.near(p.from, c.back, p.buf[:0])
 	if err != nil {
 		if err = c.x.mend(p.part, p.p, err); err == nil {
