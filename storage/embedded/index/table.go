@@ -237,8 +237,8 @@ func (t *table) read(b []byte, at int64) error {
 	return err
 }
 
-// block appends the entries of block i to dst.
-func (t *table) block(i int, dst []Entry) ([]Entry, error) {
+// block appends to dst the entries of block i with names from least to greatest.
+func (t *table) block(i int, least, greatest Name, dst []Entry) ([]Entry, error) {
 	b := make([]byte, blockLen)
 	if err := t.read(b, t.start+int64(i)*blockLen); err != nil {
 		return nil, err
@@ -262,6 +262,12 @@ func (t *table) block(i int, dst []Entry) ([]Entry, error) {
 			e.Frame += frame>>1 ^ -(frame & 1)
 		}
 		e.Item = uint32(uvarint()) //nolint:gosec // a frame has fewer
+		switch {
+		case e.Name < least:
+			continue
+		case e.Name > greatest:
+			return dst, nil
+		}
 		dst = append(dst, Entry{e.Name, e.At, t.first + e.Frame, e.Item})
 	}
 	return dst, nil
@@ -284,7 +290,7 @@ func (t *table) near(from Entry, back bool, dst []Entry) ([]Entry, error) {
 			break
 		}
 		n := len(dst)
-		all, err := t.block(i, dst)
+		all, err := t.block(i, from.Name, from.Name, dst)
 		if err != nil {
 			return nil, err
 		}
@@ -333,7 +339,7 @@ func (t *table) all(failed *error) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		var buf []Entry
 		for i := range t.blocks() {
-			if buf, *failed = t.block(i, buf[:0]); *failed != nil {
+			if buf, *failed = t.block(i, 0, math.MaxUint64, buf[:0]); *failed != nil {
 				return
 			}
 			for _, e := range buf {
