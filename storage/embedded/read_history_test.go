@@ -267,7 +267,7 @@ func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int)
 	}
 }
 
-// TestReadHistory runs a program that was written only from docs/history-format.md. It must read
+// TestReadHistory runs a program that was written only from docs/history-format.md and docs/history-tables.md. It must read
 // the same history as the store. It must also compute the leaves, roots and proofs that were
 // signed.
 func TestReadHistory(t *testing.T) {

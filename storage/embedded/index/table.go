@@ -52,7 +52,7 @@ const (
 
 func (n Name) class() Class { return Class(n % Name(classes)) }
 
-// A table has the entries of a sealed segment. docs/history-format.md describes it:
+// A table has the entries of a sealed segment. docs/history-tables.md describes it:
 //
 //	table  = magic(16) content(8) head(8) entries(4) blocks(4) 4*(least(8) greatest(8))
 //	         blocks*(name(8) at(8)) checksum(4) *block
