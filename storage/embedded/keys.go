@@ -55,8 +55,6 @@ func (b key) orgOnly(org string) key {
 // text appends s as the last component.
 func (b key) text(s string) key { return append(b, s...) }
 
-func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
-
 // end returns the least key that is greater than every key that begins with b.
 func (b key) end() key {
 	for i := len(b) - 1; i >= 0; i-- {

@@ -95,7 +95,8 @@ func (s *Store) CountExpired(
 
 // decidedBefore returns the query for the rows of org that were decided before a time.
 func decidedBefore(org string, t time.Time) query {
-	q, some := of(org), false
+	q := of(org)
+	var some bool
 	if q.to, some = before(storage.IDAt(t.Add(-storage.MaxSkew))); !some {
 		q.from = uuid.Max
 	}

@@ -171,7 +171,9 @@ func (p *prover) next() *prover {
 	n.several, n.later = p.several, &later{only: make(map[headName]bool)}
 	first := p.later == nil || p.later.only == nil // it knows only how many leaves there were
 	for _, c := range p.order {
-		of := &provenChain{from: c.from, tip: c.tip, last: c.last, heads: c.heads, seen: make([]atomic.Uint32, len(c.heads))}
+		of := &provenChain{
+			from: c.from, tip: c.tip, last: c.last, heads: c.heads, seen: make([]atomic.Uint32, len(c.heads)),
+		}
 		n.chains[c.tip.ID], n.order = of, append(n.order, of)
 		for i, head := range c.heads {
 			name, seen := headName{c.tip.ID, c.from + uint64(i) + 1}, c.seen[i].Load()
