@@ -30,8 +30,10 @@ func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
 
 // count adds n to the counts of a record.
 func (b *batch) count(r *storage.Record, n int64) {
+	k := make(key, 0, 128) // for most keys
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-		b.sums(string(key{}.count(r.OrganizationID, by, day).text(value)))[hour] += n
+		k = k[:0].count(r.OrganizationID, by, day).text(value)
+		b.sums(string(k))[hour] += n
 	})
 }
 
