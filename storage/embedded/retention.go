@@ -178,8 +178,8 @@ func (s *Store) viewNow(ctx context.Context) (tip receipt.Chain, v rowView, ente
 	return s.tip, s.until(s.log.Last()), s.entered.Load(), nil
 }
 
-// removeOldest adds the removal of org's oldest rows to b and returns their number. Rows in later frames than those of
-// the view stay.
+// removeOldest adds the removal of org's oldest rows to b and returns their number. Rows that are newer than the view
+// stay.
 func (v rowView) removeOldest(
 	ctx context.Context, b *batch, org string, before time.Time, most storage.Expired,
 ) (storage.Expired, error) {

@@ -120,7 +120,7 @@ func (i *imports) later(org string) bool {
 	return of != nil && of.entry != nil && !of.before
 }
 
-// firstLater returns the time of the first head after the anchors, or of the last anchor if there is none.
+// firstLater returns the time of the first head after the anchors. Without one, it is the time of the last anchor.
 func (p *prover) firstLater() time.Time {
 	var first, last int64
 	for _, c := range p.order {

@@ -114,7 +114,7 @@ func (g *groups) leave(m *member) bool {
 	return true
 }
 
-// next removes the members of the next group. If there is none, the caller must end.
+// next removes the members of the next group. It returns nil if no update waits, and the caller must end.
 func (g *groups) next() []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()

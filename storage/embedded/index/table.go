@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,7 +39,7 @@ func compare(a, b Entry) int {
 // Name names the entries that are found together. It is a hash whose last two bits are the [Class].
 type Name uint64
 
-// Class says by what the entries of a name are in order.
+// Class says how the entries of a name are sorted.
 type Class byte
 
 // The classes of names.
@@ -174,7 +175,7 @@ type table struct {
 	start   int64  // of the first block
 }
 
-// openTable opens the table of a segment. headKnown says that of has the head. If the table is
+// openTable opens the table of a segment. headKnown says whether of.head is known. If the table is
 // missing, or has another content or size, the error is errTable.
 func openTable(fs vfs.FS, name string, of ident, headKnown bool, first uint64) (_ *table, err error) {
 	file, err := fs.Open(name, vfs.RandomReadsOption)
@@ -312,26 +313,18 @@ func (t *table) begins(i int) (Name, uint64) {
 	return Name(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
 }
 
-// within keeps the entries of from's name that are not before from in the direction. It moves them to
-// the start of the sorted entries, puts them in the direction, and returns their number.
+// within keeps the sorted entries that are not before from in the direction. It moves them to the start, puts them in
+// the direction, and returns their number. All have from's name.
 func within(sorted []Entry, from Entry, back bool) int {
-	search := func(e Entry) int {
-		return sort.Search(len(sorted), func(i int) bool { return compare(sorted[i], e) >= 0 })
+	i, found := slices.BinarySearchFunc(sorted, from, compare)
+	if !back {
+		return copy(sorted, sorted[i:])
 	}
-	low, high := search(from), search(Entry{Name: from.Name + 1})
-	if back {
-		low, high = search(Entry{Name: from.Name}), search(from)
-		if high < len(sorted) && sorted[high] == from {
-			high++
-		}
+	if found {
+		i++
 	}
-	n := copy(sorted, sorted[low:max(low, high)])
-	if back {
-		for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
-			sorted[i], sorted[j] = sorted[j], sorted[i]
-		}
-	}
-	return n
+	slices.Reverse(sorted[:i])
+	return i
 }
 
 // all yields all entries. It ends at the first error, and sets it.
