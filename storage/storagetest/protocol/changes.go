@@ -2,12 +2,14 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 )
 
 // Changes is the size and the rules of the second model: how replicas hear of changes. Updates commit rows
-// of changes. The position of a row in the store's stream is its time. Each replica reads the stream, and is
+// of changes. The position of a row in the store's stream is its time. The rows of one transaction have the time of
+// the last of them. Each replica reads the stream, and is
 // late at will. The agent of an organization is switched off, and another update belongs to this organization.
 // All replicas hold slots. The fields from Breaks on add steps, each its own.
 type Changes struct {
@@ -22,6 +24,9 @@ type Changes struct {
 	// Late says that each replica writes a beat, and that the bound of freshness passes once. There is then no
 	// update beside the switch.
 	Late bool
+	// Groups says that the switch can share its transaction with an update of another organization. There is then no
+	// other update.
+	Groups bool
 	// Without has the mechanisms that the protocol leaves out.
 	Without Mechanism
 }
@@ -50,6 +55,7 @@ type row struct {
 	by       int8 // the replica that wrote it
 	revision int8 // in its organization
 	id       int8 // unique, even after a restore
+	left     int8 // how many rows of its transaction follow
 	signed   bool
 	trimmed  bool
 }
@@ -80,15 +86,17 @@ type hearer struct {
 	forgot bool
 	// ahead says that it has heard of a row that a restore has taken back.
 	ahead bool
-	// got is the time up to which it has received rows, and told the time up to which it has told its
-	// watchers, with the id of the row there. acked and ackedID are the same two in its slot.
+	// got is the position up to which it has received rows, and told the one up to which it has told its
+	// watchers. toldID is the id of the last row told. acked and ackedID are the
+	// time up to which it has told all, and this id, in its slot.
 	got, told, acked int8
 	toldID, ackedID  int8
+	part             int8    // how many rows before told are of a transaction that goes on
 	last             [2]int8 // the last revision told, by organization
 	cached           belief
 	updates          changeKind // of the open transaction
-	open             bool
-	revision         int8 // that the open transaction writes
+	open, shared     bool       // shared says that the transaction has an update of another organization
+	revision         int8       // that the open transaction writes
 	call             call
 	time             int8 // for which the call waits; if it is written, the id of its row
 }
@@ -158,12 +166,13 @@ func (s *stream) encode(b []byte, replicas []int) []byte {
 		return ids[id]
 	}
 	for _, r := range s.rows {
-		b = append(b, byte(r.kind), byte(slices.Index(replicas, int(r.by))), byte(r.revision), name(r.id), flags(r.signed, r.trimmed))
+		b = append(b, byte(r.kind), byte(slices.Index(replicas, int(r.by))), byte(r.revision), name(r.id),
+			flags(r.left > 0, r.signed, r.trimmed))
 	}
 	for _, p := range replicas {
 		h := &s.hearers[p]
-		b = append(b, flags(h.up, h.broken, h.fresh, h.forgot, h.ahead, h.open), byte(h.got), byte(h.told),
-			byte(h.acked), name(h.toldID), name(h.ackedID), byte(h.last[0]), byte(h.last[1]), byte(h.cached),
+		b = append(b, flags(h.up, h.broken, h.fresh, h.forgot, h.ahead, h.open, h.shared), byte(h.got), byte(h.told),
+			byte(h.part), byte(h.acked), name(h.toldID), name(h.ackedID), byte(h.last[0]), byte(h.last[1]), byte(h.cached),
 			byte(h.updates), byte(h.revision), byte(h.call))
 		if h.call == written {
 			b = append(b, name(h.time))
@@ -200,6 +209,9 @@ func (s *stream) write(p int, kind changeKind, revision int8) int8 {
 	s.rows = append(slices.Clone(s.rows), row{kind: kind, by: int8(p), revision: revision, id: s.ids})
 	return s.ids
 }
+
+// toldAll returns the time up to which a replica has told its watchers everything.
+func (h *hearer) toldAll() int8 { return h.told - h.part }
 
 // changer collects the steps of a state.
 type changer struct {
@@ -290,27 +302,21 @@ func (m *changer) updating(p int) {
 	if h.open {
 		org := h.updates.org()
 		if m.c.has(Counter) && m.s.revision(org) != h.revision-1 {
-			m.add(p, "conflicts with an update of its organization", false,
-				only(func(_ *stream, h *hearer) { h.open, h.updates, h.revision = false, 0, 0 }))
+			m.add(p, "conflicts with an update of its organization", false, only(func(_ *stream, h *hearer) { h.end() }))
 			return
 		}
-		m.add(p, "commits "+changeNames[h.updates], false, func(t *stream, h *hearer) string {
-			kind, revision := h.updates, h.revision
-			id := t.write(p, kind, revision)
-			if h.open, h.updates, h.revision = false, 0, 0; kind == anySwitch {
-				h.call, h.time = written, id
-			}
-			if !m.c.has(InPlace) {
-				return h.tell(kind, revision)
-			}
-			return ""
-		})
+		if h.shared {
+			m.committing(p, "commits another organization and "+changeNames[h.updates], anyOther, h.updates)
+			m.committing(p, "commits "+changeNames[h.updates]+" and another organization", h.updates, anyOther)
+		} else {
+			m.committing(p, "commits "+changeNames[h.updates], h.updates)
+		}
 		return
 	}
 	for _, kind := range []changeKind{anySwitch, anyRule, anyOther} {
 		is := func(r row) bool { return r.kind == kind }
 		begun := func(h hearer) bool { return h.open && h.updates == kind }
-		if kind == anyOther && !m.c.Signs || kind == anyRule && m.c.Late {
+		if kind == anyOther && !m.c.Signs || kind == anyRule && (m.c.Late || m.c.Groups) {
 			continue
 		}
 		switch there := slices.ContainsFunc(m.s.rows, is); {
@@ -319,11 +325,41 @@ func (m *changer) updating(p int) {
 			m.add(p, "finds the agent switched off, and writes nothing", false,
 				only(func(_ *stream, h *hearer) { h.call = found }))
 		case !there && (kind == anySwitch || !slices.ContainsFunc(m.s.hearers, begun)):
-			m.add(p, "begins to write "+changeNames[kind], false, only(func(t *stream, h *hearer) {
-				h.open, h.updates, h.revision = true, kind, t.revision(kind.org())+1
-			}))
+			begin := func(does string, shared bool) {
+				m.add(p, "begins to write "+does, false, only(func(t *stream, h *hearer) {
+					h.open, h.shared, h.updates, h.revision = true, shared, kind, t.revision(kind.org())+1
+				}))
+			}
+			begin(changeNames[kind], false)
+			if m.c.Groups && m.s.revision(anyOther.org()) == 0 &&
+				!slices.ContainsFunc(m.s.hearers, func(h hearer) bool { return h.shared }) {
+				begin(changeNames[kind]+" and another organization", true)
+			}
 		}
 	}
+}
+
+// end ends a transaction.
+func (h *hearer) end() { h.open, h.shared, h.updates, h.revision = false, false, 0, 0 }
+
+// committing adds the step in which p commits rows of kinds in one transaction.
+func (m *changer) committing(p int, does string, kinds ...changeKind) {
+	m.add(p, does, false, func(t *stream, h *hearer) (broken string) {
+		updates, revision := h.updates, h.revision
+		h.end()
+		for i, kind := range kinds {
+			if kind != updates {
+				t.write(p, kind, t.revision(kind.org())+1)
+			} else if id := t.write(p, kind, revision); kind == anySwitch {
+				h.call, h.time = written, id
+			}
+			t.rows[len(t.rows)-1].left = int8(len(kinds) - 1 - i)
+			if !m.c.has(InPlace) {
+				broken = cmp.Or(broken, h.tell(kind, t.rows[len(t.rows)-1].revision))
+			}
+		}
+		return broken
+	})
 }
 
 // tell tells the watchers a change. It returns the invariant that is broken if it is not in order.
@@ -384,7 +420,7 @@ func (m *changer) hearing(p int) {
 // skip makes a replica begin at the end of the stream. A call that waits for a row in between then needs a
 // mark.
 func (s *stream) skip(h *hearer) {
-	h.got, h.told, h.toldID = int8(len(s.rows)), int8(len(s.rows)), 0
+	h.got, h.told, h.part, h.toldID = int8(len(s.rows)), int8(len(s.rows)), 0, 0
 	if n := len(s.rows); n > 0 {
 		h.toldID = s.rows[n-1].id
 	}
@@ -399,7 +435,14 @@ func (c *Changes) hear(t *stream, p int) (broken string) {
 	h := &t.hearers[p]
 	r := t.rows[h.told]
 	h.told++
-	h.toldID = r.id
+	switch h.toldID = r.id; {
+	case r.left == 0:
+		h.part = 0
+	case c.has(Whole):
+		h.part++
+	default:
+		h.part = -r.left
+	}
 	if c.has(InPlace) || r.by != int8(p) {
 		broken = h.tell(r.kind, r.revision)
 	}
@@ -407,14 +450,14 @@ func (c *Changes) hear(t *stream, p int) (broken string) {
 		h.fresh = true
 	}
 	if h.call == written && h.time == r.id {
-		h.call, h.time = timed, h.told
+		h.call, h.time = timed, h.told+r.left
 	}
 	return broken
 }
 
 func (m *changer) acknowledging(p int) {
 	h := &m.s.hearers[p]
-	time, id := h.told, h.toldID
+	time, id := h.toldAll(), h.toldID
 	if !m.c.has(Told) && h.got > h.told {
 		time, id = h.got, m.s.rows[h.got-1].id
 	}
@@ -428,7 +471,7 @@ func (m *changer) acknowledging(p int) {
 func (m *changer) calling(p int) {
 	h := &m.s.hearers[p]
 	now := func(does string) {
-		m.add(p, does, false, only(func(_ *stream, h *hearer) { h.call, h.time = timed, h.told }))
+		m.add(p, does, false, only(func(_ *stream, h *hearer) { h.call, h.time = timed, h.toldAll() }))
 	}
 	switch h.call {
 	case found:
@@ -461,7 +504,8 @@ func (c *Changes) acknowledged(s *stream, time int8) bool {
 		if h.acked < time {
 			return false
 		}
-		if c.has(RowHeard) && (int(h.acked) > len(s.rows) || h.acked > 0 && s.rows[h.acked-1].id != h.ackedID) {
+		heard := func(r row) bool { return r.id == h.ackedID }
+		if c.has(RowHeard) && h.ackedID != 0 && !slices.ContainsFunc(s.rows, heard) {
 			return false
 		}
 	}
@@ -522,6 +566,9 @@ func (m *changer) signing() {
 // restoring adds the steps in which the store is restored. Calls and transactions under way end.
 func (m *changer) restoring() {
 	for n := range m.s.rows {
+		if n > 0 && m.s.rows[n-1].left > 0 {
+			continue // a transaction is restored as a whole
+		}
 		m.add(-1, fmt.Sprintf("the store is restored as it was with %d changes", n), true,
 			only(func(t *stream, _ *hearer) {
 				t.rows, t.restored, t.listed = t.rows[:n:n], true, false
@@ -529,7 +576,8 @@ func (m *changer) restoring() {
 				for i := range t.hearers {
 					h := &t.hearers[i]
 					h.ahead = h.up && int(h.got) > n
-					h.open, h.updates, h.revision, h.call, h.time = false, 0, 0, uncalled, 0
+					h.end()
+					h.call, h.time = uncalled, 0
 				}
 			}))
 	}

@@ -11,6 +11,7 @@ import (
 func TestExploreChanges_EveryState(t *testing.T) {
 	worlds := []Changes{
 		{Replicas: 2, Breaks: true}, {Replicas: 2, Signs: true}, {Replicas: 2, Restore: true}, {Replicas: 2, Late: true},
+		{Replicas: 2, Groups: true, Breaks: true}, {Replicas: 2, Groups: true, Restore: true},
 	}
 	for _, c := range worlds {
 		r := ExploreChanges(c)
@@ -121,6 +122,17 @@ replica 2 reads the agent
 replica 1 commits the switch
 the bound of freshness passes
 replica 2 hears of a beat
+`},
+		{"Whole: the switch is not the first row of its transaction", Changes{Replicas: 2, Groups: true, Without: Whole}, "switch", `
+replica 1 begins to write the switch and another organization
+replica 2 reads the agent
+replica 1 commits another organization and the switch
+replica 1 hears of another organization
+replica 1 hears of the switch
+replica 1 acknowledges
+replica 2 hears of another organization
+replica 2 acknowledges
+replica 1 answers the switch
 `},
 	} {
 		t.Run(test.name, func(t *testing.T) {

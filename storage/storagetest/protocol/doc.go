@@ -47,7 +47,9 @@
 //
 // [Changes] is a second model: how replicas hear of changes, how a switch is answered by the times that all have
 // acknowledged, and how changes are signed and trimmed. Its replicas decide from their caches alone. It has
-// streams that are late, break and begin again, and restores after which times come again. Its invariants are
+// streams that are late, break and begin again, restores after which times come again, and transactions with updates
+// of two organizations, whose rows have one time. An update that fails in such a transaction begins again, as after
+// a conflict. Its invariants are
 //
 //	switch  When the switch is answered, no replica trusts a cache in which the agent is on.
 //	order   The changes of an organization are told in the order of their revisions.

@@ -68,6 +68,8 @@ const (
 	ByKey
 	// OwnBeat: only a beat of its own that it has written since proves to a replica that it is fresh.
 	OwnBeat
+	// Whole: a replica acknowledges the time of a transaction once it has told all of its rows.
+	Whole
 )
 
 // World is the size and the rules of a model.
