@@ -61,7 +61,7 @@ soak-steps:
 	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree|TestDecision_Bounds_NoConditionIsSlow|TestGuards_ChangeNoResult)$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./engine/condition -run '^TestDecision_Bounds_NoConditionIsSlow$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
-	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Replicas_(Members|DroppedIndex|TwoUsers)|Replicas_Zombie|Names_.*|Outages|Outage_LogIsSummed|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector|Signer_SoftHSM|Backup_ToAnObjectStore)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./internal/system -run '^Test(Replicas|Replicas_(Members|DroppedIndex|TwoUsers|Verified)|Replicas_Zombie|Names_.*|Outages|Outage_LogIsSummed|Canaries|Crash.*|Decision_Audit_Queued_CrashAndStop|Move_Killed|DecisionLog_Collector|Signer_SoftHSM|Backup_ToAnObjectStore)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./decision/budget -run '^TestKept_IsWhatTheRowsSay$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./decision -run '^TestSoak_ManyOrganizations$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h

@@ -23,13 +23,18 @@ const headAge = time.Minute
 var errEnough = errors.New("enough")
 
 // listHeads returns the heads of all chains, one chain after the other. Within a chain the newest
-// head is first. A head contains nothing about an organization.
+// head is first. It leaves out the heads of a chain before the one that the parameter from names. A head contains
+// nothing about an organization.
 func (s *Server) listHeads(r *request) error {
+	first := firstHeads(&r.query)
 	page, err := r.onlyPage()
 	if err != nil {
 		return err
 	}
 	at, err := parseHeadCursor(page.After)
+	if err == nil && at.end == 1 {
+		err = storage.ErrBadCursor
+	}
 	if err != nil {
 		return err
 	}
@@ -47,12 +52,13 @@ func (s *Server) listHeads(r *request) error {
 		if tip.ID != at.chain {
 			end = 0
 		}
-		some, from, err := s.chainHeads(r, tip, end, page.Limit-len(heads))
+		low := max(1, first[tip.ID])
+		some, from, err := s.chainHeads(r, tip, low, end, page.Limit-len(heads))
 		if err != nil {
 			return fmt.Errorf("listing heads: %w", err)
 		}
 		heads = append(heads, some...)
-		if from > 1 {
+		if from > low {
 			next = headCursor{tip.ID, from}.String()
 			break
 		}
@@ -77,10 +83,10 @@ func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err er
 }
 
 // chainHeads returns at most limit heads of a chain, the newest first. It begins just before the
-// sequence end; an end of 0 means the newest listed head. The result from is the lowest sequence
-// that it read.
+// sequence end; an end of 0 means the newest listed head. It ends at the sequence low. The result from is the lowest
+// sequence that it read.
 func (s *Server) chainHeads(
-	r *request, tip receipt.Chain, end uint64, limit int,
+	r *request, tip receipt.Chain, low, end uint64, limit int,
 ) (heads []receipt.SignedHead, from uint64, err error) {
 	until := r.now.Add(-headAge).UnixMilli()
 	if end == 0 {
@@ -88,9 +94,9 @@ func (s *Server) chainHeads(
 			return nil, 0, err
 		}
 	}
-	from = 1
+	from = low
 	if n := uint64(limit); end > n {
-		from = end - n
+		from = max(low, end-n)
 	}
 	err = s.store.Heads(r.ctx, tip.ID, from, func(h receipt.SignedHead) error {
 		if h.Seq >= end {
@@ -125,11 +131,32 @@ func parseHeadCursor(cursor string) (c headCursor, err error) {
 	chain, end, _ := strings.Cut(cursor, ".")
 	c.end, err = strconv.ParseUint(end, 10, 63)
 	if n, hexErr := hex.Decode(c.chain[:], []byte(chain[:min(len(chain), 32)])); err != nil || hexErr != nil ||
-		n != len(c.chain) ||
-		c.end == 1 || c.String() != cursor {
+		n != len(c.chain) || c.String() != cursor {
 		return headCursor{}, storage.ErrBadCursor
 	}
 	return c, nil
+}
+
+// maxFirst is the largest number of chains that the parameter from names.
+const maxFirst = 64
+
+// firstHeads takes the parameter from: the sequences from which heads are listed, by chain.
+func firstHeads(q *query) map[[16]byte]uint64 {
+	text, ok := q.take("from")
+	if !ok {
+		return nil
+	}
+	first := make(map[[16]byte]uint64)
+	for i, part := range strings.Split(text, ",") {
+		at, err := parseHeadCursor(part)
+		if _, again := first[at.chain]; err != nil || at.end == 0 || again || i == maxFirst {
+			q.refuse(invalid("from", "must be at most %d heads of different chains, each chain.seq, "+
+				"with commas between them", maxFirst))
+			return nil
+		}
+		first[at.chain] = at.end
+	}
+	return first
 }
 
 // firstYounger returns the sequence of the first head that was signed after until. If there is no

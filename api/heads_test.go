@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,13 +55,29 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 		"cursor=" + a + ".-1", "cursor=" + strings.ToUpper(a) + ".2", "cursor=" + a, "cursor=" + a + "aa.2", "limit=0"} {
 		h.do("GET", "/v1/ledger/heads?"+query, h.operator(acme), nil).wantField(strings.Split(query, "=")[0])
 	}
-	h.do("GET", "/v1/ledger/heads?from=1", h.operator(acme), nil).wantField("from")
+	chain := fmt.Sprintf("%x", heads[0].Chain)
+	many := strings.Repeat(chain+".1,", 65)
+	for _, from := range []string{"", "1", chain, chain + ".0", chain + ".01", chain + ".1,", chain + ".1," + chain + ".2", many + chain + ".1"} {
+		h.do("GET", "/v1/ledger/heads?from="+from, h.operator(acme), nil).wantField("from")
+	}
+	for from := 1; from <= 9; from++ {
+		var seqs, want []uint64
+		for _, head := range h.heads(t, acme, fmt.Sprintf("from=%032x.3,%s.%d", 1, chain, from)) {
+			seqs = append(seqs, head.Seq)
+		}
+		for seq := 7; seq >= from; seq-- {
+			want = append(want, uint64(seq))
+		}
+		if !slices.Equal(seqs, want) {
+			t.Errorf("from head %d: heads %d, want %d", from, seqs, want)
+		}
+	}
 }
 
-// heads returns all heads, reading three per page.
-func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
+// heads returns all heads that parameters select, reading three per page.
+func (h *harness) heads(t *testing.T, org string, parameters ...string) (heads []receipt.SignedHead) {
 	t.Helper()
-	for path := "/v1/ledger/heads?limit=3"; path != ""; {
+	for path := "/v1/ledger/heads?" + strings.Join(append(parameters, "limit=3"), "&"); path != ""; {
 		r := h.do("GET", path, h.operator(org), nil).wantStatus(http.StatusOK)
 		if strings.Contains(string(r.body), acme) {
 			t.Errorf("%s names an organization", r.body)

@@ -99,7 +99,11 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	defer bar.end()
 	cfg.Progress = bar.show
 	if c.URL != "" {
-		return ledger.Prove(ctx, &evidence.Remote{Each: newClient(c.URL, c.APIKey).Each}, cfg)
+		remote := &evidence.Remote{Each: newClient(c.URL, c.APIKey).Each}
+		if cfg.Resume {
+			remote.From = cfg.Anchors
+		}
+		return ledger.Prove(ctx, remote, cfg)
 	}
 	r, err := c.openReader(ctx, c.Data)
 	if err != nil {

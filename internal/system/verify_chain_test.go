@@ -218,7 +218,7 @@ func TestVerifyChain_URLResumed(t *testing.T) {
 	}{
 		"a head is left out":         {"/v1/ledger/heads", func(items []any) []any { return append(items[:3], items[4:]...) }, "receipt: broken chain"},
 		"the anchor is left out":     {"/v1/ledger/heads", func(items []any) []any { return items[:later] }, "it is not the one that was kept as the anchor"},
-		"the history is an older":    {"/v1/ledger/heads", func(items []any) []any { return items[later+1:] }, "it was kept as the anchor, and the history ends at head"},
+		"the history is an older":    {"/v1/ledger/heads", func(items []any) []any { return items[later+1:] }, "it was kept as the anchor, and the history has no heads"},
 		"a row since then is forged": {"/v1/authorizations", func(items []any) []any { items[7].(map[string]any)["reasons"] = []string{"x"}; return items }, "decision "},
 	} {
 		if code, said := verify(forging(t, p.url, test.path, test.do)); code != exitFailed || !strings.Contains(said, test.want) {
@@ -228,14 +228,15 @@ func TestVerifyChain_URLResumed(t *testing.T) {
 			t.Errorf("after a broken history the file has %s, %v, want %s", is, err, before)
 		}
 	}
-	rows := 0
+	rows, heads := 0, 0
 	counting := forging(t, p.url, "/v1/authorizations", func(items []any) []any { rows += len(items); return items })
+	counting = forging(t, counting, "/v1/ledger/heads", func(items []any) []any { heads += len(items); return items })
 	want := fmt.Sprintf(": whole since the anchors: 1 chain, %d heads, %d decisions, 0 settled,", later, later)
 	if code, said := verify(counting); code != exitOK || !strings.Contains(said, want) {
 		t.Errorf("the second writ verify --resume = exit code %d, %s\nwant %q", code, said, want)
 	}
-	if rows >= 630 {
-		t.Errorf("it has read %d rows, want not all", rows)
+	if rows >= 630 || heads != later+1 {
+		t.Errorf("it has read %d rows and %d heads, want not all rows, and %d heads from the anchor on", rows, heads, later+1)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +20,8 @@ import (
 type Remote struct {
 	// Each calls f with each item of the list at path on the server, newest first.
 	Each func(ctx context.Context, path string, f func(jsontext.Value) error) error
+	// From are heads of different chains. Heads before them are not read.
+	From []receipt.SignedHead
 
 	ledger.History // nil, because Prove does not call further methods
 
@@ -28,7 +31,7 @@ type Remote struct {
 // Chains implements ledger.History.
 func (r *Remote) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 	r.chains = make(map[[16]byte][]receipt.SignedHead)
-	err := r.Each(ctx, "/v1/ledger/heads", func(item jsontext.Value) error {
+	err := r.Each(ctx, "/v1/ledger/heads"+r.from(), func(item jsontext.Value) error {
 		h, err := receipt.ParseHead(item)
 		if err != nil {
 			return err
@@ -49,6 +52,21 @@ func (r *Remote) Chains(ctx context.Context, f func(receipt.Chain) error) error 
 		}
 	}
 	return nil
+}
+
+// maxFrom is the largest number of heads that a server wants in the parameter from.
+const maxFrom = 64
+
+// from returns the query of the list of heads.
+func (r *Remote) from() string {
+	var heads []string
+	for _, h := range r.From[:min(len(r.From), maxFrom)] {
+		heads = append(heads, fmt.Sprintf("%x.%d", h.Chain, h.Seq))
+	}
+	if heads == nil {
+		return ""
+	}
+	return "?from=" + strings.Join(heads, ",")
 }
 
 // Heads implements ledger.History.
