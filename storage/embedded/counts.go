@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"writ.example/writ/storage"
@@ -48,14 +49,33 @@ func (b *batch) sums(k string) *index.Sums {
 	return b.counts[k]
 }
 
-// mergeCounts adds the writes of b.counts, one for each key.
-func (b *batch) mergeCounts() {
+// mergeCounts adds the writes of b.counts, one for each key. It deletes a key whose numbers all become 0.
+func (s *Store) mergeCounts(b *batch) {
 	for k, n := range b.counts {
-		if v := n.Value(); len(v) > 0 && b.err == nil {
+		v := n.Value()
+		switch {
+		case len(v) == 0 || b.err != nil:
+		case s.endsCounts(b, key(k), n):
+			b.delete(key(k))
+		case b.err == nil:
 			b.err = b.b.Merge([]byte(k), v, nil)
 		}
 	}
 	b.counts = nil
+}
+
+// endsCounts reports whether n makes all numbers of a key 0. A removal does that, so n has a negative number then.
+func (s *Store) endsCounts(b *batch, k key, n *index.Sums) bool {
+	if !slices.ContainsFunc(n[:], func(n int64) bool { return n < 0 }) {
+		return false
+	}
+	v, err := s.get(k)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false
+	}
+	sums := *n
+	b.err = cmp.Or(err, sums.Add(v))
+	return b.err == nil && sums == index.Sums{}
 }
 
 // pending has the meters and counts of the frames after the last kept one, up to frame.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -48,7 +49,8 @@ func TestCounts_OfRemovedRowsLeaveNothing(t *testing.T) {
 // it counts: Pebble keeps each until it compacts the key, and every read adds them.
 func TestCounts_AreMergedOncePerKey(t *testing.T) {
 	w := storagetest.NewWriter()
-	b := openTest(t, vfs.NewMem(), nil).newBatch()
+	s := openTest(t, vfs.NewMem(), nil)
+	b := s.newBatch()
 	const rows = 1000
 	r := w.Record("a")
 	values := uint32(0)
@@ -56,14 +58,34 @@ func TestCounts_AreMergedOncePerKey(t *testing.T) {
 	for range rows {
 		b.count(r, -1)
 	}
-	b.mergeCounts()
+	s.mergeCounts(b)
 	if n := b.b.Count(); values == 0 || n != values || b.err != nil {
 		t.Errorf("%d rows of %d values are %d writes, %v", rows, values, n, b.err)
 	}
 	b.count(r, -1)
 	b.reset()
-	b.mergeCounts()
+	s.mergeCounts(b)
 	if n := b.b.Count(); n != 0 {
 		t.Errorf("a batch that was reset has %d writes", n)
+	}
+}
+
+// TestCounts_Compacted compacts counts between removals, so that what is subtracted meets a base in the last level.
+func TestCounts_Compacted(t *testing.T) {
+	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+	compact := func() {
+		t.Helper()
+		must(t, errors.Join(s.keepNow(), s.db.Flush(), s.db.Compact(t.Context(), []byte{0}, []byte{0xff}, false)))
+		storagetest.CheckCounts(t, s, "a", "b")
+	}
+	for range 2 {
+		for range 6 {
+			commit(t, s, w, w.Record("a"), w.Record("b"))
+		}
+		compact()
+		removeRows(t, s, "a", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 3)
+		compact()
+		removeRows(t, s, "a", time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), 3)
+		compact()
 	}
 }

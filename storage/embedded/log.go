@@ -61,7 +61,7 @@ func (s *Store) replay() error {
 		b.number(meterKey(m.org, m.month), stored+n)
 	}
 	if s.options.ReadOnly {
-		b.mergeCounts()
+		s.mergeCounts(b)
 		s.state = b.b
 		return b.err
 	}

@@ -161,7 +161,7 @@ func (b *batch) number(k key, n int64) {
 
 // apply makes b durable. A batch that is not applied need not be closed.
 func (s *Store) apply(b *batch) error {
-	b.mergeCounts()
+	s.mergeCounts(b)
 	if b.err != nil || b.b.Empty() {
 		return b.err
 	}

@@ -56,7 +56,8 @@ func (s *Sums) Value() (v []byte) {
 
 // Merger adds the values of keys of counts. It has the name of Pebble's own merger,
 // which joins values, because joined values have the same sums. Therefore a database from before
-// the sums can still be opened, and its format be named.
+// the sums can still be opened, and its format be named. It is no pebble.DeletableValueMerger: if the
+// sum of a MERGE and an older SET is deleted, the SET comes back, and the compaction panics.
 var Merger = &pebble.Merger{
 	Name: pebble.DefaultMerger.Name,
 	Merge: func(_, v []byte) (pebble.ValueMerger, error) {
@@ -71,9 +72,3 @@ func (m *summing) MergeNewer(v []byte) error { return m.sums.Add(v) }
 func (m *summing) MergeOlder(v []byte) error { return m.sums.Add(v) }
 
 func (m *summing) Finish(bool) ([]byte, io.Closer, error) { return m.sums.Value(), nil, nil }
-
-// DeletableFinish deletes a key whose numbers are all 0.
-func (m *summing) DeletableFinish(includesBase bool) (v []byte, del bool, c io.Closer, err error) {
-	v = m.sums.Value()
-	return v, includesBase && len(v) == 0, nil, nil
-}
