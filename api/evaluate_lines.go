@@ -103,14 +103,13 @@ func (s *Server) decodeLine(r *request, line string, in *evaluateLine) error {
 	return read()
 }
 
-// appendAnswers appends a message for each answer.
-func (c *intentStream) appendAnswers(dst []byte, r *request, all []lineAnswer) []byte {
-	var text []byte
+// putAnswers puts a message for each answer into out, in place of what it had.
+func (c *intentStream) putAnswers(out *answerRoom, r *request, all []lineAnswer) {
+	out.messages = out.messages[:0]
 	for i := range all {
-		text = c.appendAnswer(text[:0], r, &all[i])
-		dst = c.socket.Append(dst, text)
+		out.text = c.appendAnswer(out.text[:0], r, &all[i])
+		out.messages = c.socket.Append(out.messages, out.text)
 	}
-	return dst
 }
 
 // appendAnswer appends the result or the problem of a line. The members before it are what an answer of

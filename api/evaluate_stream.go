@@ -32,9 +32,10 @@ import (
 //	   ▲                (at most two)                           │
 //	   └────────── room: window, maxWaitingBytes ◀──────────────┘
 //
-// The reader takes lines while there is room. A decider takes all lines that wait, but no more than a batch may
-// have, and decides them like the intents of a batch: in one slot of the gate, with one commit. While one
-// decider waits for its commit, the other one decides. The keeper checks the credential and ends the stream.
+// The reader takes lines while there is room. It starts a decider when it has read what has arrived together. A
+// decider takes all lines that wait, but no more than a batch may have, and decides them like the intents of a
+// batch: in one slot of the gate, with one commit. While one decider waits for its commit, the other one decides.
+// The keeper checks the credential and ends the stream.
 // Each line that was taken is answered, unless the connection is lost.
 
 const (
@@ -51,7 +52,7 @@ const (
 	// maxRef is the greatest length of a ref.
 	maxRef = 64
 	// maxIntentStreams bounds the streams of intents. An organization may have a thirty-second of them. Each takes
-	// some 30 KiB, and the bodies that wait.
+	// some 45 KiB, and the bodies that wait.
 	maxIntentStreams = 2048
 )
 
@@ -112,6 +113,7 @@ func (s *Server) evaluateStream(r *request) error {
 
 // lineConn is the connection of a stream: a [wire.Socket] or [wire.Lines].
 type lineConn interface {
+	OnWait(f func()) bool
 	Read() ([]byte, error)
 	Append(dst, text []byte) []byte
 	Send(messages []byte) error
@@ -125,6 +127,7 @@ type intentStream struct {
 	s            *Server
 	org, subject string
 	window       int
+	gathers      bool   // whether the reader starts deciders only before it waits
 	method       string // of the request
 	socket       lineConn
 	credential   []byte // the header Authorization of the request
@@ -168,12 +171,14 @@ func (c *intentStream) run(socket lineConn) {
 	defer context.AfterFunc(c.s.awake, socket.Hurry)()
 	c.tell(`{"window":` + strconv.Itoa(c.window) + `,"window_bytes":` + strconv.Itoa(maxWaitingBytes) + `}`)
 	c.working.Go(c.keep)
+	c.gathers = socket.OnWait(c.start)
 	c.read()
 	c.working.Wait()
 }
 
 // read takes lines until the stream ends.
 func (c *intentStream) read() {
+	defer c.start()
 	defer func() {
 		if p := recover(); p != nil {
 			c.panicked(p)
@@ -224,12 +229,13 @@ func (c *intentStream) room() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.why == "" && (c.taken >= c.window || c.taken > 0 && c.bytes > maxWaitingBytes-c.s.cfg.Limits.Body) {
+		c.startLocked()
 		c.moved.Wait()
 	}
 	return c.why == ""
 }
 
-// take hands a line to the deciders, unless the stream ends.
+// take adds a line to those that wait, unless the stream ends.
 func (c *intentStream) take(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +245,20 @@ func (c *intentStream) take(line string) {
 	c.waiting = append(c.waiting, line)
 	c.taken++
 	c.bytes += len(line)
-	if c.deciders < maxDeciders {
+	if !c.gathers {
+		c.startLocked()
+	}
+}
+
+// start starts a decider if lines wait.
+func (c *intentStream) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.startLocked()
+}
+
+func (c *intentStream) startLocked() {
+	if len(c.waiting) > 0 && c.deciders < maxDeciders {
 		c.deciders++
 		c.working.Go(c.decide)
 	}
@@ -327,6 +346,15 @@ func (c *intentStream) finish() {
 
 // decide decides groups of lines until none waits.
 func (c *intentStream) decide() {
+	out, _ := c.s.intents.rooms.Get().(*answerRoom)
+	if out == nil {
+		out = new(answerRoom)
+	}
+	defer func() {
+		if cap(out.messages) <= maxRoom {
+			c.s.intents.rooms.Put(out)
+		}
+	}()
 	for {
 		now := c.s.decisions.Now()
 		r := &request{ctx: c.s.deadlines.context(now), now: now, id: c.requestID}
@@ -337,9 +365,19 @@ func (c *intentStream) decide() {
 			r.slot.Leave()
 			return
 		}
-		c.answered(len(lines), bytes, c.socket.Send(c.answers(r, lines, err)))
+		c.answers(r, lines, err, out)
+		c.answered(len(lines), bytes, c.socket.Send(out.messages))
 	}
 }
+
+// answerRoom is the memory in which a decider makes the answers of a group.
+type answerRoom struct {
+	text     []byte // of one answer
+	messages []byte // of all answers
+}
+
+// maxRoom is how many bytes of answers a room may have that another decider uses.
+const maxRoom = 256 << 10
 
 // next returns the lines to decide together. Without such a line the decider must
 // end.
@@ -382,9 +420,9 @@ func (c *intentStream) answered(n, bytes int, err error) {
 	}
 }
 
-// answers decides lines and returns their answers. If err is set, it is the answer to all of them. answers gives back
-// the slot of r.
-func (c *intentStream) answers(r *request, lines []string, err error) (messages []byte) {
+// answers decides lines and puts their answers into out. If err is set, it is the answer to all of them. answers gives
+// back the slot of r.
+func (c *intentStream) answers(r *request, lines []string, err error, out *answerRoom) {
 	defer r.slot.Leave()
 	all := make([]lineAnswer, len(lines))
 	defer func() {
@@ -393,7 +431,7 @@ func (c *intentStream) answers(r *request, lines []string, err error) (messages 
 			for i := range all {
 				all[i] = lineAnswer{ref: all[i].ref, Outcome: ledger.Outcome{Err: errPanicked}}
 			}
-			messages = c.appendAnswers(nil, r, all)
+			c.putAnswers(out, r, all)
 		}
 	}()
 	if err == nil {
@@ -406,7 +444,7 @@ func (c *intentStream) answers(r *request, lines []string, err error) (messages 
 		r.ctx = ctx
 	}
 	c.s.decideLines(r, lines, all, err)
-	return c.appendAnswers(nil, r, all)
+	c.putAnswers(out, r, all)
 }
 
 var errPanicked = errors.New("deciding a group of a stream panicked")
@@ -415,6 +453,7 @@ var errPanicked = errors.New("deciding a group of a stream panicked")
 type intentStreams struct {
 	open  *limit.Tally[string] // by organization
 	ended *prometheus.CounterVec
+	rooms sync.Pool // of *answerRoom
 
 	mu  sync.Mutex
 	all map[*intentStream]bool

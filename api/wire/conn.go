@@ -28,6 +28,9 @@ type Conn struct {
 	unread  atomic.Bool
 	// began is called once, after the first bytes have been read. Only Read uses this field.
 	began func()
+	// waits is called before each read of the connection, unless it is nil. Only the goroutine that reads uses this
+	// field.
+	waits func()
 	lazyDeadlines
 }
 
@@ -36,6 +39,9 @@ func (c *Conn) LeaveUnread() { c.unread.Store(true) }
 
 // Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
+	if c.waits != nil {
+		c.waits()
+	}
 	if err := c.applyReadDeadline(c.Conn); err != nil {
 		return 0, err
 	}

@@ -70,7 +70,7 @@ func OpenLines(fc *fasthttp.RequestCtx, l PeerLimits, handle func(*Lines)) {
 	// Fasthttp compares with "close", and does not give up a connection that it wants to close.
 	out.Header.Set("Connection", "Close")
 	fc.Hijack(func(buffered net.Conn) {
-		lines.body = bufio.NewReader(bodyOf(buffered, length))
+		lines.body = bufio.NewReaderSize(bodyOf(buffered, length), peerBuffer)
 		handle(lines)
 	})
 }

@@ -78,6 +78,43 @@ func TestLines_Read(t *testing.T) {
 	}
 }
 
+// TestLines_OnWait checks that lines that have arrived together are read without a call between them, and that there
+// is a call before each read of the connection.
+func TestLines_OnWait(t *testing.T) {
+	server, client := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	conn := &Conn{Conn: server}
+	l := &Lines{
+		peer: peer{conn: conn, PeerLimits: PeerLimits{Bytes: 1000, Message: time.Minute, Idle: time.Minute}},
+		body: bufio.NewReaderSize(conn, peerBuffer),
+	}
+	go func() {
+		for _, sent := range []string{"a\nb\nc", "\nd\n"} { // each is one read
+			if _, err := io.WriteString(client, sent); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	var calls []string
+	if !l.OnWait(func() { calls = append(calls, "waits") }) {
+		t.Fatal("OnWait = false for a connection of a listener")
+	}
+	for range 4 {
+		line, err := l.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, string(line))
+	}
+	if want := []string{"waits", "a", "b", "waits", "c", "d"}; !slices.Equal(calls, want) {
+		t.Errorf("the calls and lines are %q, want %q", calls, want)
+	}
+	if (&Lines{peer: peer{conn: server}}).OnWait(func() {}) {
+		t.Error("OnWait = true for another connection")
+	}
+}
+
 // TestLines_Continue checks that a client that expects the answer 100 gets it on a connection whose last answer was
 // long ago, so that the deadline for writing has passed.
 func TestLines_Continue(t *testing.T) {

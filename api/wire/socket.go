@@ -16,8 +16,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// maxSignals is how many pings and pongs a peer may send in a second.
-const maxSignals = 64
+const (
+	// maxSignals is how many pings and pongs a peer may send in a second.
+	maxSignals = 64
+	// peerBuffer is how many bytes of a peer are read at once, some 40 intents.
+	peerBuffer = 16 << 10
+)
 
 // These errors of [Socket.Read] say what the peer did wrong. Any other error, except io.EOF, is a breach of
 // RFC 6455 or a lost connection.
@@ -113,8 +117,9 @@ type PeerLimits struct {
 func Upgrade(fc *fasthttp.RequestCtx, protocol string, l PeerLimits, handle func(*Socket)) {
 	conn := fc.Conn()
 	u := websocket.FastHTTPUpgrader{
-		Subprotocols: []string{protocol},
-		CheckOrigin:  func(*fasthttp.RequestCtx) bool { return true }, // Unfit has checked it
+		ReadBufferSize: peerBuffer,
+		Subprotocols:   []string{protocol},
+		CheckOrigin:    func(*fasthttp.RequestCtx) bool { return true }, // Unfit has checked it
 	}
 	// It fails for requests that are unfit alone, and answers those itself.
 	_ = u.Upgrade(fc, func(ws *websocket.Conn) {
@@ -147,6 +152,17 @@ func (s *peer) counted() error {
 		s.await(now.Add(s.Idle))
 	}
 	return nil
+}
+
+// OnWait has Read call f before it reads from the connection, which may wait. Messages that have arrived together are
+// read without a call. OnWait is called before the first Read, by the goroutine that reads. It reports whether Read
+// calls f, which holds for each connection of a listener of [Listen].
+func (s *peer) OnWait(f func()) bool {
+	c, ok := s.conn.(*Conn)
+	if ok {
+		c.waits = f
+	}
+	return ok
 }
 
 // await sets the deadline of the reads to come.
