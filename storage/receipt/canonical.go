@@ -73,6 +73,9 @@ func skipPlain(s string, i int) int {
 			return i
 		}
 	}
+	if i < n && n >= 8 && plain(word(s[n-8:])) { // these have the rest, and bytes before it
+		return n
+	}
 	w := uint64(spaces) // eight plain characters
 	for k := i; k < n; k++ {
 		w = w<<8 | uint64(s[k])
