@@ -34,19 +34,21 @@ func (b *batch) count(r *storage.Record, n int64) {
 	k := make(key, 0, 128) // for most keys
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
 		k = k[:0].count(r.OrganizationID, by, day).text(value)
-		b.sums(string(k))[hour] += n
+		b.sums(k)[hour] += n
 	})
 }
 
-// sums returns the sums that are added to a key.
-func (b *batch) sums(k string) *index.Sums {
-	if b.counts[k] == nil {
-		if b.counts == nil {
-			b.counts = make(map[string]*index.Sums)
-		}
-		b.counts[k] = new(index.Sums)
+// sums returns the sums that are added to a key. Most keys have sums already, and looking those up allocates nothing.
+func (b *batch) sums(k key) *index.Sums {
+	if n := b.counts[string(k)]; n != nil {
+		return n
 	}
-	return b.counts[k]
+	if b.counts == nil {
+		b.counts = make(map[string]*index.Sums)
+	}
+	n := new(index.Sums)
+	b.counts[string(k)] = n
+	return n
 }
 
 // mergeCounts adds the writes of b.counts, one for each key. It deletes a key whose numbers all become 0.
@@ -134,7 +136,7 @@ func (s *Store) keepWith(b *batch, frame uint64, write func(*batch) error) error
 		b.number(meterKey(m.org, m.month), n)
 	}
 	for k, n := range p.counts {
-		b.sums(k).AddSums(n)
+		b.sums(key(k)).AddSums(n)
 	}
 	b.number(keptKey, int64(frame)) //nolint:gosec // it counts
 	b.set(markKey(headStream, frame), nil)
