@@ -30,6 +30,12 @@ const (
 	memoryGoal = 640 << 20 // above this, collections come as often as necessary
 	// roomEvery is how often the room is set anew.
 	roomEvery = time.Second
+
+	// A process rests that has made less than restRate bytes of garbage in each of the last restFor
+	// seconds. It gives back what it does not use, once it has made restLeast bytes of garbage.
+	restRate  = 1 << 20
+	restFor   = 10
+	restLeast = 16 << 20
 )
 
 // roomFor returns how much garbage there may be, in bytes. scanned is how many bytes a collection has to scan, and made
@@ -74,6 +80,8 @@ type room struct {
 	made    uint64           // allocated bytes at the last sample
 	at      time.Time
 	percent int
+	rested  int    // seconds
+	given   uint64 // allocated bytes when memory was last given back
 }
 
 func newRoom() *room {
@@ -97,10 +105,33 @@ func (r *room) set() {
 		rate = uint64(float64(made-r.made) / since.Seconds())
 	}
 	r.made, r.at = made, now
+	if r.rests(rate) {
+		giveBack()
+	}
 	base := live + r.sampled[3].Value.Uint64() + r.sampled[4].Value.Uint64()
 	percent := int(100 * roomFor(scanned, rate) / max(base, 1<<20)) //nolint:gosec // a share of the memory there is
 	if percent*10 < r.percent*9 || percent*10 > r.percent*11 {
 		r.percent = percent
 		debug.SetGCPercent(percent)
 	}
+}
+
+// rests reports whether the process should give memory back. rate is how many bytes of garbage it
+// made in the last second.
+func (r *room) rests(rate uint64) bool {
+	if r.rested++; rate >= restRate {
+		r.rested = 0
+	}
+	if r.rested < restFor || r.made-r.given < restLeast {
+		return false
+	}
+	r.given = r.made
+	return true
+}
+
+// giveBack collects garbage, and returns its memory to the system. A start, or a burst of requests,
+// leaves memory that Go keeps for the next one, and nearly all pages of the program's file.
+func giveBack() {
+	debug.FreeOSMemory()
+	unmapProgram()
 }

@@ -61,3 +61,32 @@ func TestRoom(t *testing.T) {
 		t.Errorf("%d bytes above the live heap of %d, want about %d", got, live, leastRoom)
 	}
 }
+
+// TestRests checks that memory is given back once after a burst, when nothing happens any more.
+func TestRests(t *testing.T) {
+	r := &room{made: restLeast}
+	rests := func(seconds int, rate uint64) (times int) {
+		for range seconds {
+			if r.rests(rate) {
+				times++
+			}
+		}
+		return times
+	}
+	if got := rests(restFor-1, 0); got != 0 {
+		t.Errorf("memory is given back before %d seconds", restFor)
+	}
+	if got := rests(1, restRate); got != 0 {
+		t.Error("memory is given back while much garbage is made")
+	}
+	if got := rests(restFor-1, 0); got != 0 {
+		t.Errorf("memory is given back before %d seconds after a burst", restFor)
+	}
+	if got := rests(100, restRate-1); got != 1 {
+		t.Errorf("memory is given back %d times after a burst, want once", got)
+	}
+	r.made += restLeast
+	if got := rests(100, 0); got != 1 {
+		t.Errorf("memory is given back %d times after more garbage, want once", got)
+	}
+}
