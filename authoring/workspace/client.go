@@ -201,7 +201,13 @@ func (p Patient) explain(a *AnswerError) string {
 			"server", p.Base, to)
 	}
 	if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Code == "" {
-		return fmt.Sprintf("%s does not answer as a writ server does: status %d to a request of writ", p.Base, a.Status)
+		text := fmt.Sprintf("%s does not answer as a writ server does: status %d to a request of writ",
+			p.Base, a.Status)
+		if strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") { // such as that the server speaks https
+			line, _, _ := strings.Cut(string(a.Body), "\n")
+			text += fmt.Sprintf(": %.100q", line)
+		}
+		return text
 	}
 	if a.Status == http.StatusUnauthorized {
 		return fmt.Sprintf("%s does not accept the credential %s", p.Base, p.Credential)

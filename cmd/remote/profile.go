@@ -80,7 +80,8 @@ func (all Profiles) Save(name string) error {
 func (all Profiles) With(p Profile) (Profiles, error) {
 	i := all.index(p.Name)
 	if i >= 0 && all[i].URL != p.URL {
-		return nil, fmt.Errorf("the profile %s is of %s: take another --profile, or writ logout it", p.Name, all[i].URL)
+		return nil, fmt.Errorf("the profile %s is of %s: name another one with --profile, or remove it with "+
+			"writ logout --profile %[1]s", p.Name, all[i].URL)
 	}
 	return slices.Insert(all.Without(p.Name), 0, p), nil
 }

@@ -46,6 +46,10 @@ func TestTLS(t *testing.T) {
 	if out, stderr, code := output(t, command(t, "status", "--url", p.url, "--api-key", token, "--ca", first.File)); code != exitOK {
 		t.Errorf("writ status --ca exits %d: %s%s", code, out, stderr)
 	}
+	_, said, _ := output(t, command(t, "status", "--url", "http://"+hostOf(p.url), "--api-key", token))
+	if !strings.Contains(said, "speaks https") {
+		t.Errorf("writ status over plain HTTP says %s, want that the server speaks https", said)
+	}
 
 	// A connection that is open goes on, and later ones get the new certificate.
 	open := overTLS(t, token, first)
