@@ -41,7 +41,7 @@ func (r release) make(ctx context.Context, out string, targets []target, key min
 		return err
 	}
 	r.root = tree
-	beside, err := r.beside(ctx, tmp)
+	beside, _, err := r.beside(ctx, tmp)
 	if err != nil {
 		return err
 	}
@@ -117,49 +117,49 @@ func (r release) bill(ctx context.Context, program, name string) error {
 func (r release) version() string { return strings.TrimPrefix(r.tag, "v") }
 
 // beside returns the files that every archive has beside the program: licences, completions, manual. A program for
-// this machine prints the last two.
-func (r release) beside(ctx context.Context, tmp string) (all []file, err error) {
-	program := filepath.Join(tmp, "here")
+// this machine, which beside returns too, prints the last two.
+func (r release) beside(ctx context.Context, tmp string) (all []file, program string, err error) {
+	program = filepath.Join(tmp, "here")
 	if err := r.build(ctx, target{runtime.GOOS, runtime.GOARCH}, program); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	said, err := output(exec.CommandContext(ctx, program, "version"))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if want := fmt.Sprintf("writ %s, revision %s, ", r.tag, r.revision); !strings.HasPrefix(said, want) {
-		return nil, fmt.Errorf("the program says that it is %q, want %q", said, want)
+		return nil, "", fmt.Errorf("the program says that it is %q, want %q", said, want)
 	}
 	for _, name := range []string{"LICENSE", "docs/licenses.md"} {
 		data, err := os.ReadFile(filepath.Join(r.root, name))
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		all = append(all, file{filepath.Base(name), data, 0o644})
 	}
 	for _, c := range []struct{ shell, name string }{{"bash", "writ.bash"}, {"zsh", "_writ"}, {"fish", "writ.fish"}} {
 		text, err := output(exec.CommandContext(ctx, program, "completion", c.shell))
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		all = append(all, file{"completion/" + c.name, []byte(text + "\n"), 0o644})
 	}
 	man := filepath.Join(tmp, "man")
 	if _, err := output(exec.CommandContext(ctx, program, "man", man)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	pages, err := os.ReadDir(man)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, page := range pages {
 		data, err := os.ReadFile(filepath.Join(man, page.Name()))
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		all = append(all, file{"man/" + page.Name(), data, 0o644})
 	}
-	return all, nil
+	return all, program, nil
 }
 
 // report prints the files with their sizes, the largest first. It refuses one that is too large.

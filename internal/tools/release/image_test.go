@@ -111,7 +111,7 @@ func TestImage(t *testing.T) {
 // TestImage_Serves starts the program itself as the image does: in its files alone, as its user, until its health check
 // passes.
 func TestImage_Serves(t *testing.T) {
-	r := soak(t, t.TempDir())
+	r := soak(t, t.TempDir(), "v0.0.1")
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: it wants root, for chroot")
 	}

@@ -15,7 +15,7 @@ import (
 // TestGoInstall installs the program by go install PATH@VERSION from a module proxy that is a folder. What the module
 // needs comes from the cache of modules, and the program says its version.
 func TestGoInstall(t *testing.T) {
-	r := soak(t, t.TempDir())
+	r := soak(t, t.TempDir(), "v0.0.1")
 	proxy := t.TempDir()
 	at := filepath.Join(proxy, "writ.example/writ/@v")
 	write(t, filepath.Join(at, "list"), r.tag+"\n")

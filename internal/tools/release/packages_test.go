@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,33 +73,57 @@ func TestService_IsHardened(t *testing.T) {
 	}
 }
 
-// inRoot installs, upgrades, removes and purges. It is run in a Debian that has nothing else.
+// inRoot installs, serves as the service does, upgrades, serves the same data, removes and purges. It is run in a Debian
+// that has nothing else. ADDR and ADMIN_ADDR are addresses that nobody listens on.
 const inRoot = `set -e
+as='setpriv --reuid=writ --regid=writ --init-groups env HOME=/tmp/writ'
+start() {
+    $as $(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/writ.service) >/log 2>&1 &
+    server=$!
+    until writ status --url http://$ADDR >/dev/null 2>&1; do kill -0 $server || { cat /log; exit 1; }; sleep 0.2; done
+}
+stop() { kill $server; wait $server; }
+
 dpkg -i /one.deb
-[ "$(writ version)" = 'writ v1.2.3' ]
+[ "$(writ version | cut -d, -f1)" = 'writ v1.2.3' ]
 [ "$(stat -c %U:%G:%a /etc/writ/writ.yaml)" = root:writ:640 ]
 [ "$(stat -c %U:%G:%a /etc/writ)" = root:writ:750 ]
 getent passwd writ | grep -q '/var/lib/writ:/usr/sbin/nologin$'
-mkdir /var/lib/writ
-echo history >/var/lib/writ/kept
+install -d -o writ -g writ -m 700 /var/lib/writ /tmp/writ # the first is what StateDirectory= makes
+sed -i "s/^addr: .*/addr: $ADDR/; s/^admin-addr: .*/admin-addr: $ADMIN_ADDR/" /etc/writ/writ.yaml
 echo 'log-level: warn' >>/etc/writ/writ.yaml
+$as writ config check /etc/writ/writ.yaml
+start
+$as writ token operator --org demo --data /var/lib/writ | $as writ login --url http://$ADDR
+cp -r /files /tmp/writ/files
+chown -R writ /tmp/writ/files
+$as writ push --yes /tmp/writ/files
+$as writ decide --intent /intent.json --json >/before.json
+$as writ verify --keys http://$ADDR/.well-known/jwks.json /before.json
+stop
+
 dpkg -i /two.deb </dev/null
-[ "$(writ version)" = 'writ v1.3.0' ]
+[ "$(writ version | cut -d, -f1)" = 'writ v1.2.4' ]
 grep -q 'log-level: warn' /etc/writ/writ.yaml
+start
+$as writ decide --intent /intent.json --json >/after.json
+cmp /before.json /after.json
+$as writ doctor --admin-url http://$ADMIN_ADDR
+stop
+$as writ verify --chain --data /var/lib/writ | grep ': whole: 1 chain, .* 1 decision'
+
 dpkg -r writ
 [ ! -e /usr/bin/writ ]
 [ -e /etc/writ/writ.yaml ]
 dpkg -P writ
 [ ! -e /etc/writ ]
-[ "$(cat /var/lib/writ/kept)" = history ]
+[ -s /var/lib/writ/keys.jwks ]
 [ -z "$(find /usr /etc -path '*writ*' ! -path '*rewrit*' ! -path '*write*')" ]
 `
 
-// TestPackages_InACleanDebian installs into a root that debootstrap made.
+// TestPackages_InACleanDebian installs the program itself into a root that debootstrap made.
 func TestPackages_InACleanDebian(t *testing.T) {
-	if os.Getenv("WRIT_SOAK") == "" {
-		t.Skip("SKIPPED: it takes long: set WRIT_SOAK=1")
-	}
+	one := soak(t, t.TempDir(), "v1.2.3")
 	if _, err := exec.LookPath("debootstrap"); err != nil || os.Getuid() != 0 {
 		t.Skip("SKIPPED: it wants root and debootstrap")
 	}
@@ -106,11 +131,37 @@ func TestPackages_InACleanDebian(t *testing.T) {
 	if out, err := exec.Command("debootstrap", "--variant=minbase", "stable", root).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: debootstrap gets no Debian: %v\n%s", err, out)
 	}
-	for name, dir := range map[string]string{"one.deb": packed(t, "v1.2.3"), "two.deb": packed(t, "v1.3.0")} {
-		found, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
+	for name, r := range map[string]release{"one.deb": one, "two.deb": soak(t, t.TempDir(), "v1.2.4")} {
+		dir, out := t.TempDir(), t.TempDir()
+		beside, program, err := r.beside(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.packages("amd64", program, beside, dir, out); err != nil {
+			t.Fatal(err)
+		}
+		found, _ := filepath.Glob(filepath.Join(out, "*.deb"))
 		write(t, filepath.Join(root, name), read(t, found[0]))
 	}
-	if out, err := exec.Command("chroot", root, "sh", "-xc", inRoot).CombinedOutput(); err != nil {
+	for name, source := range map[string]string{
+		"files/payments.yaml": "policies/payments.yaml", "intent.json": "intents/payments/refund-small.json",
+	} {
+		write(t, filepath.Join(root, name), read(t, filepath.Join("../../../examples", source)))
+	}
+	cmd := exec.Command("chroot", root, "sh", "-xc", inRoot)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "ADDR=" + free(t), "ADMIN_ADDR=" + free(t)}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// free returns an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

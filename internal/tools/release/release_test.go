@@ -224,7 +224,7 @@ func read(t *testing.T, name string) string {
 
 // soak skips a test that takes long unless WRIT_SOAK is set. It returns a release of the checkout's commit, cloned into
 // dir and tagged there.
-func soak(t *testing.T, dir string) release {
+func soak(t *testing.T, dir, tag string) release {
 	t.Helper()
 	if os.Getenv("WRIT_SOAK") == "" {
 		t.Skip("SKIPPED: it takes long: set WRIT_SOAK=1")
@@ -233,7 +233,7 @@ func soak(t *testing.T, dir string) release {
 	if _, err := output(exec.Command("git", "clone", "-q", "../../..", clone)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := output(exec.Command("git", "-C", clone, "tag", "v0.0.1")); err != nil {
+	if _, err := output(exec.Command("git", "-C", clone, "tag", tag)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := identify(t.Context(), clone)
@@ -246,7 +246,7 @@ func soak(t *testing.T, dir string) release {
 // TestRelease_EveryTarget walks through "Making a release" of docs/install.md in a clone, from the key to make release.
 // It runs what this machine can run, and makes the release again, which must have the same bytes.
 func TestRelease_EveryTarget(t *testing.T) {
-	clone := soak(t, t.TempDir()).root
+	clone := soak(t, t.TempDir(), "v0.0.1").root
 	git := func(args ...string) string {
 		t.Helper()
 		args = append([]string{"-C", clone, "-c", "user.name=a", "-c", "user.email=a@b.invalid"}, args...)
