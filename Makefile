@@ -66,7 +66,7 @@ soak-steps:
 	WRIT_SOAK=1 $(GO) test ./decision -run '^TestSoak_ManyOrganizations$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^Test(Watch_OfATruncatedOplog|Restore_.*|GiveUp_.*|Migrate_.*|Open_BuildsAnIndexInTheBackground|Store_RefusesAtOnceWithoutAMajority)$$' -v -timeout 30m
-	WRIT_SOAK=1 $(GO) test ./storage/embedded/index -run '^TestIntents_Many$$' -v -timeout 1h
+	WRIT_SOAK=1 $(GO) test ./storage/embedded/index -run '^TestTables_Many$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
 	@if command -v chromium >/dev/null; then set -x; WRIT_SOAK=1 WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -run '^TestConsole_ManyRows$$' -count=1 -v ./...; \
 	else echo "SKIPPED the page that gets 20,000 rows: there is no chromium"; fi

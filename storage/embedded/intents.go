@@ -110,7 +110,7 @@ func (it *item) intentKey() (string, error) {
 	if it.kind != recordItem {
 		return it.intent, nil
 	}
-	r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+	r, err := parseRecord(it.org, it.id, it.body, nil)
 	if err != nil {
 		return "", err
 	}

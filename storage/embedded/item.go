@@ -93,9 +93,9 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	case removedItem:
 		return it.removed, nil
 	case recordItem:
-		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
-		if err != nil {
-			return leaf, err
+		r, c := storage.Record{DecisionID: it.id.String()}, codec{reads: true, rest: it.body}
+		if c.receipt(&r, false); c.err != nil {
+			return leaf, c.err
 		}
 		if r.Receipt.KeyID == "" {
 			r.Receipt.KeyID = keyID
@@ -103,13 +103,13 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 		return r.Receipt.LeafHash(), nil
 	case settlementItem:
 		r := storage.Record{OrganizationID: it.org, DecisionID: it.id.String()}
-		if err := parseSettlement(&r, []byte(it.body)); err != nil {
+		if err := parseSettlement(&r, it.body); err != nil {
 			return leaf, err
 		}
 		r.Settlement.Unapproved = it.unapproved
 		return receipt.EntryLeaf(r.SettlementEntry().Body), nil
 	}
-	e, err := parseEntry(it.org, it.entryKind, []byte(it.body))
+	e, err := parseEntry(it.org, it.entryKind, it.body)
 	if err != nil {
 		return leaf, err
 	}
@@ -130,7 +130,7 @@ func (s *Store) at(p location) (f *frame, it item, err error) {
 
 // readRow reads the record of a row, with its settlement. It returns nil if f does not select the record.
 func (s *Store) readRow(r *row, f *storage.Filter) (*storage.Record, error) {
-	rec, err := parseRecord(r.it.org, r.it.id, []byte(r.it.body), f)
+	rec, err := parseRecord(r.it.org, r.it.id, r.it.body, f)
 	if err != nil || rec == nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (s *Store) readSettlement(r *storage.Record, at location) error {
 	if err != nil {
 		return err
 	}
-	if err := parseSettlement(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
+	if err := parseSettlement(r, it.body); err != nil || r.Settlement.Receipt.Sig != "" {
 		return err
 	}
 	*r.Settlement.Receipt, err = in.sig(at.index)
@@ -166,7 +166,7 @@ func (s *Store) readEntry(org string, kind storage.EntryKind, at location) (*sto
 	if err != nil || it.kind != entryItem || it.org != org || it.entryKind != kind {
 		return nil, err
 	}
-	e, err := parseEntry(org, kind, []byte(it.body))
+	e, err := parseEntry(org, kind, it.body)
 	if err == nil && e.Sig == "" {
 		e.Inclusion, err = in.sig(at.index)
 	}

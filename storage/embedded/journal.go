@@ -107,7 +107,7 @@ func (s *Store) bare(row *row, filter *storage.Filter) (*storage.Record, error) 
 	if row.skipped {
 		return nil, nil //nolint:nilnil // the filter does not select the row
 	}
-	r, err := parseRecord(row.it.org, row.it.id, []byte(row.it.body), filter)
+	r, err := parseRecord(row.it.org, row.it.id, row.it.body, filter)
 	if r == nil || err != nil || row.settled.frame == 0 {
 		return r, err
 	}
@@ -115,7 +115,7 @@ func (s *Store) bare(row *row, filter *storage.Filter) (*storage.Record, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r, parseSettlement(r, []byte(settled.body))
+	return r, parseSettlement(r, settled.body)
 }
 
 // Since implements storage.Journal.
@@ -150,7 +150,7 @@ func (s *Store) since(b []byte, upTo uint64, wanted func(string) bool, f func(*s
 	case it.kind != recordItem && it.kind != settlementItem || !wanted(it.org):
 		return nil
 	case it.kind == recordItem:
-		r, err := parseRecord(it.org, it.id, []byte(it.body), &filter)
+		r, err := parseRecord(it.org, it.id, it.body, &filter)
 		if r != nil && err == nil {
 			f(r, false)
 		}

@@ -82,7 +82,7 @@ func (s *Store) follow(b *batch, stored segment.Frame, months map[meter]int64) e
 		case abandonedItem:
 			return s.abandon(b, it, f.number)
 		case recordItem:
-			r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+			r, err := parseRecord(it.org, it.id, it.body, nil)
 			if err != nil {
 				return err
 			}

@@ -97,7 +97,7 @@ func (s *Store) rowsOf(f *frame, q *storage.RowQuery, l *lookups, rows *storage.
 			return err
 		}
 		// The record is parsed once, for the row and for the leaf.
-		r, err := parseRecord(i.org, i.id, []byte(i.body), nil)
+		r, err := parseRecord(i.org, i.id, i.body, nil)
 		if err != nil {
 			return err
 		}

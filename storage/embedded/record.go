@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unsafe"
 
 	"github.com/google/uuid"
 
@@ -62,6 +61,20 @@ func (c *codec) filtered(r *storage.Record) {
 
 // row codes r's row. A bare row is written without the signature of its receipt.
 func (c *codec) row(r *storage.Record, bare bool) {
+	c.receipt(r, bare)
+	c.text(&r.IssuedAt)
+	c.digest(&r.AuditDigest)
+	if c.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
+		c.int(&r.PolicyRevision)
+		c.int(&r.RulesRevision)
+		c.int(&r.AgentRevision)
+	}
+	c.digest(&r.DetailsDigest)
+	c.optional(r)
+}
+
+// receipt codes a row up to its receipt.
+func (c *codec) receipt(r *storage.Record, bare bool) {
 	c.filtered(r)
 	c.text(&r.IntentID)
 	c.text(&r.IntentDigest)
@@ -84,15 +97,6 @@ func (c *codec) row(r *storage.Record, bare bool) {
 	c.text(&r.Receipt.Digest)
 	c.int(&r.Receipt.Exp)
 	c.signed(&r.Receipt.Sig, &r.Receipt.KeyID, bare)
-	c.text(&r.IssuedAt)
-	c.digest(&r.AuditDigest)
-	if c.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
-		c.int(&r.PolicyRevision)
-		c.int(&r.RulesRevision)
-		c.int(&r.AgentRevision)
-	}
-	c.digest(&r.DetailsDigest)
-	c.optional(r)
 }
 
 // usual codes a text. If the text is usual, it is written as the empty text.
@@ -246,12 +250,12 @@ func skips(v string, f *storage.Filter) (bool, error) {
 }
 
 // parseRecord reads the row v of decision id. If f does not select the row, parseRecord returns nil
-// and does not read all of v.
-func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
-	if skip, err := skips(unsafe.String(unsafe.SliceData(v), len(v)), f); skip {
+// and does not read all of v. The record's texts share the memory of v.
+func parseRecord(org string, id uuid.UUID, v string, f *storage.Filter) (*storage.Record, error) {
+	if skip, err := skips(v, f); skip {
 		return nil, err
 	}
-	c, r := decoding(v), &storage.Record{OrganizationID: org, DecisionID: id.String()}
+	c, r := codec{reads: true, rest: v}, &storage.Record{OrganizationID: org, DecisionID: id.String()}
 	c.row(r, false)
 	if err := c.end(); err != nil {
 		return nil, err
@@ -263,8 +267,8 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 }
 
 // parseEntry reads an entry that is no settlement.
-func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
-	c, e := decoding(v), &storage.Entry{Kind: kind, OrganizationID: org}
+func parseEntry(org string, kind storage.EntryKind, v string) (*storage.Entry, error) {
+	c, e := codec{reads: true, rest: v}, &storage.Entry{Kind: kind, OrganizationID: org}
 	c.entry(e, false)
 	if err := c.end(); err != nil {
 		return nil, errors.Join(errCorruptEntry, err)
@@ -273,8 +277,8 @@ func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, e
 }
 
 // parseSettlement sets r's settlement from v.
-func parseSettlement(r *storage.Record, v []byte) error {
-	c, settled := decoding(v), storage.Settlement{Receipt: new(receipt.Inclusion)}
+func parseSettlement(r *storage.Record, v string) error {
+	c, settled := codec{reads: true, rest: v}, storage.Settlement{Receipt: new(receipt.Inclusion)}
 	c.settled(&settled, settled.Receipt, false)
 	r.Settle(settled)
 	return c.end()

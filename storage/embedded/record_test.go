@@ -54,7 +54,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	for name, r := range records() {
 		t.Run(name, func(t *testing.T) {
 			row := appendRecord(nil, r)
-			got, err := parseRecord(r.OrganizationID, uuid.MustParse(r.DecisionID), row, nil)
+			got, err := parseRecord(r.OrganizationID, uuid.MustParse(r.DecisionID), string(row), nil)
 			if diff := cmp.Diff(r, got); diff != "" || err != nil {
 				t.Errorf("parseRecord(appendRecord(r)) = %v, -want +got\n%s", err, diff)
 			}
@@ -70,7 +70,7 @@ func TestRecord_Damaged(t *testing.T) {
 	r := records()["full"]
 	id, row := uuid.MustParse(r.DecisionID), appendRecord(nil, r)
 	for n := range row {
-		if got, err := parseRecord("org", id, row[:n], nil); !errors.Is(err, errCorrupt) {
+		if got, err := parseRecord("org", id, string(row[:n]), nil); !errors.Is(err, errCorrupt) {
 			t.Fatalf("parseRecord of the first %d bytes = %+v, %v; want errCorrupt", n, got, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestRecord_Damaged(t *testing.T) {
 		"newer version": append([]byte{recordVersion + 1}, row[1:]...),
 		"older version": append([]byte{recordVersion - 1}, row[1:]...),
 	} {
-		if got, err := parseRecord("org", id, bad, nil); !errors.Is(err, errCorrupt) {
+		if got, err := parseRecord("org", id, string(bad), nil); !errors.Is(err, errCorrupt) {
 			t.Errorf("parseRecord of a %s row = %+v, %v; want errCorrupt", name, got, err)
 		}
 	}
@@ -91,11 +91,11 @@ func FuzzParseRecord(f *testing.F) {
 	}
 	id := uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057")
 	f.Fuzz(func(t *testing.T, row []byte) {
-		r, err := parseRecord("org", id, row, nil)
+		r, err := parseRecord("org", id, string(row), nil)
 		if err != nil {
 			return
 		}
-		again, err := parseRecord("org", id, appendRecord(nil, r), nil)
+		again, err := parseRecord("org", id, string(appendRecord(nil, r)), nil)
 		if diff := cmp.Diff(r, again); diff != "" || err != nil {
 			t.Errorf("parseRecord(appendRecord(r)) = %v, -want +got\n%s", err, diff)
 		}
@@ -128,7 +128,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := parseRecord("org", id, row, nil); err != nil {
+			if _, err := parseRecord("org", id, string(row), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -143,7 +143,7 @@ func BenchmarkRecord(b *testing.B) {
 		b.ReportAllocs()
 		f := &storage.Filter{AgentIDs: []string{"another"}}
 		for b.Loop() {
-			if _, err := parseRecord("org", id, row, f); err != nil {
+			if _, err := parseRecord("org", id, string(row), f); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -79,7 +79,7 @@ func (s *Store) recountTo(b *batch, last uint64, p *progress, f func(stored, cou
 		if frame > last {
 			return nil
 		}
-		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+		r, err := parseRecord(it.org, it.id, it.body, nil)
 		if err != nil {
 			return err
 		}

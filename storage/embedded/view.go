@@ -79,7 +79,7 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 	}
 	lists, first, last := v.store.tables.Lists(q.org), placeOf(q.from), placeOf(q.to)
 	list := v.store.tables.Cursor(lists.List(index.Rows, byte(q.decision)), q.back, first, last)
-	settled := v.store.tables.Cursor(lists.List(index.Settled, 0), q.back, first, last)
+	var settled *index.Cursor
 	for _, r := range gone {
 		list.Skip(placeOf(r.id), r.last)
 	}
@@ -88,6 +88,7 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 	}
 	list.Seek(first)
 	var group, ends []index.Entry
+	var rows []row
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -95,14 +96,16 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 		if group, err = list.Group(group[:0]); len(group) == 0 || err != nil {
 			return err
 		}
-		rows, err := v.alike(&q, gone, group)
-		if err != nil {
+		if rows, err = v.alike(&q, gone, group, rows[:0]); err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			continue
 		}
 		if slices.ContainsFunc(rows, func(r row) bool { return !r.skipped }) {
+			if settled == nil {
+				settled = v.store.tables.Cursor(lists.List(index.Settled, 0), q.back, placeOf(q.from), placeOf(q.to))
+			}
 			if ends, err = settled.Find(group[0].At, ends[:0]); err != nil {
 				return err
 			}
@@ -118,8 +121,8 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 	}
 }
 
-// alike reads the rows of a query whose ids begin alike, in the order of the ids. group has their entries.
-func (v rowView) alike(q *query, gone removals, group []index.Entry) (rows []row, err error) {
+// alike appends to rows those of a query whose ids begin alike, in the order of the ids. group has their entries.
+func (v rowView) alike(q *query, gone removals, group []index.Entry, rows []row) (_ []row, err error) {
 	for _, e := range group {
 		if e.Frame > v.upTo || gone.before(e) {
 			continue

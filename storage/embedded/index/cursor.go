@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -12,13 +11,15 @@ type Cursor struct {
 	x     *Tables
 	name  Name
 	back  bool
-	parts []partCursor
+	parts []partCursor // in the direction of the cursor, by where their spans begin
+	block []byte       // room to read a block
 }
 
 // partCursor is the place of a cursor in a part.
 type partCursor struct {
 	part int // its number
 	p    *part
+	last uint64 // frame that it can have
 	span span
 	// buf has the entries from start on, in the direction of the cursor. What follows it is not before from. Nothing
 	// follows it if done is set.
@@ -31,55 +32,86 @@ type partCursor struct {
 // Cursor returns a cursor of the entries with an At from least to greatest. Seek must be called first.
 func (x *Tables) Cursor(name Name, back bool, least, greatest uint64) *Cursor {
 	c := &Cursor{x: x, name: name, back: back}
-	for i, p := range x.all() {
+	last := uint64(math.MaxUint64)
+	for i, p := range slices.Backward(x.all()) {
 		s := p.span(name.class())
 		if s = (span{max(s.least, least), min(s.greatest, greatest)}); s.least <= s.greatest {
-			c.parts = append(c.parts, partCursor{part: i, p: p, span: s})
+			c.parts = append(c.parts, partCursor{part: i, p: p, last: last, span: s})
 		}
+		last = p.first - 1
 	}
+	if !back {
+		slices.Reverse(c.parts)
+	}
+	c.sort()
 	return c
+}
+
+func (c *Cursor) sort() {
+	slices.SortStableFunc(c.parts, func(a, b partCursor) int { return c.compare(c.begin(&a), c.begin(&b)) })
+}
+
+// first and final return the entries between which all of a part are that have an At.
+func (c *Cursor) first(p *partCursor, at uint64) Entry {
+	return Entry{Name: c.name, At: at, Frame: p.p.first}
+}
+func (c *Cursor) final(p *partCursor, at uint64) Entry {
+	return Entry{c.name, at, p.last, math.MaxUint32}
+}
+
+// begin returns where the entries of a part begin at the earliest.
+func (c *Cursor) begin(p *partCursor) Entry {
+	if c.back {
+		return c.final(p, p.span.greatest)
+	}
+	return c.first(p, p.span.least)
+}
+
+// end returns where they end at the latest.
+func (c *Cursor) end(p *partCursor) Entry {
+	if c.back {
+		return c.first(p, p.span.least)
+	}
+	return c.final(p, p.span.greatest)
 }
 
 // Skip leaves out the entries with a lesser At in the segments whose frames are all up to last.
 func (c *Cursor) Skip(at, last uint64) {
 	for i := range c.parts {
-		p := &c.parts[i]
-		if next := p.part + 1; next < len(c.x.all()) && c.x.all()[next].first <= last+1 {
+		if p := &c.parts[i]; p.last <= last {
 			p.span.least = max(p.span.least, at)
 		}
 	}
+	c.sort()
 }
 
 // Seek moves to the first entry with this At, or to the next in the cursor's direction.
 func (c *Cursor) Seek(at uint64) {
 	for i := range c.parts {
-		p, to := &c.parts[i], Entry{Name: c.name, At: at}
-		if c.back {
-			to.Frame, to.Item = math.MaxUint64, math.MaxUint32
-		}
-		switch {
-		case c.back && at > p.span.greatest:
-			to.At = p.span.greatest
-		case !c.back && at < p.span.least:
-			to.At = p.span.least
-		}
-		n := len(p.buf)
-		if p.read && c.compare(p.start, to) <= 0 && (p.done || n > 0 && c.compare(p.buf[n-1], to) >= 0) {
-			p.i = sort.Search(n, func(i int) bool { return c.compare(p.buf[i], to) >= 0 })
-			continue
-		}
-		p.buf, p.i, p.start, p.from, p.read = p.buf[:0], 0, to, to, false
-		p.done = to.At < p.span.least || to.At > p.span.greatest
+		c.seek(&c.parts[i], at)
 	}
+}
+
+func (c *Cursor) seek(p *partCursor, at uint64) {
+	to := c.first(p, max(at, p.span.least))
+	if c.back {
+		to = c.final(p, min(at, p.span.greatest))
+	}
+	n := len(p.buf)
+	if p.read && c.compare(p.start, to) <= 0 && (p.done || n > 0 && c.compare(p.buf[n-1], to) >= 0) {
+		p.i = sort.Search(n, func(i int) bool { return c.compare(p.buf[i], to) >= 0 })
+		return
+	}
+	p.buf, p.i, p.start, p.from, p.read = p.buf[:0], 0, to, to, false
+	p.done = to.At < p.span.least || to.At > p.span.greatest
 }
 
 // compare compares entries of the cursor's name in its direction.
 func (c *Cursor) compare(a, b Entry) int {
-	d := cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Frame, b.Frame), cmp.Compare(a.Item, b.Item))
 	if c.back {
-		return -d
+		a, b = b, a
 	}
-	return d
+	return compare(a, b)
 }
 
 // Next returns the next entry. ok is false at the end.
@@ -97,6 +129,7 @@ func (c *Cursor) next() (*partCursor, error) {
 	for {
 		var best *partCursor
 		var least Entry
+	parts:
 		for i := range c.parts {
 			p := &c.parts[i]
 			e := p.from
@@ -105,6 +138,9 @@ func (c *Cursor) next() (*partCursor, error) {
 				e = p.buf[p.i]
 			case p.done:
 				continue
+			}
+			if best != nil && c.compare(c.begin(p), least) > 0 {
+				break parts // the others begin later too
 			}
 			if best == nil || c.compare(e, least) < 0 {
 				best, least = p, e
@@ -127,25 +163,22 @@ func (c *Cursor) fill(p *partCursor) (err error) {
 	if p.i = 0; p.read {
 		p.start = p.from
 	}
-	p.read = true
-	p.buf, err = p.p.near(p.from, c.back, p.buf[:0])
-	if err != nil {
-		if err = c.x.mend(p.part, p.p, err); err == nil {
-			p.buf, err = p.p.near(p.from, c.back, nil)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	n := sort.Search(len(p.buf), func(i int) bool {
-		return c.back && p.buf[i].At < p.span.least || !c.back && p.buf[i].At > p.span.greatest
-	})
-	p.done, p.buf = n < len(p.buf), p.buf[:n]
-	if len(p.buf) == 0 {
-		p.done = true
+	p.buf, p.read, p.done = p.buf[:0], true, true
+	if p.p.lacks(c.x, c.name) {
 		return nil
 	}
-	p.from = p.buf[len(p.buf)-1]
+	var more bool
+	p.buf, more, err = p.p.near(p.from, c.end(p), c.back, p.buf, &c.block)
+	if err != nil {
+		if err = c.x.mend(p.part, p.p, err); err == nil {
+			p.buf, more, err = p.p.near(p.from, c.end(p), c.back, nil, &c.block)
+		}
+	}
+	if len(p.buf) == 0 || err != nil {
+		p.read = err == nil
+		return err
+	}
+	p.done, p.from = !more, p.buf[len(p.buf)-1]
 	switch {
 	case !c.back:
 		p.from.Item++
@@ -174,11 +207,29 @@ func (c *Cursor) Group(dst []Entry) ([]Entry, error) {
 	}
 }
 
-// Find appends to dst the entries with this At, in the order of the frames.
+// Find appends to dst the entries with this At, in the order of the frames. It reads only the segments that can have
+// some. Seek must be called before the next Group or Next.
 func (c *Cursor) Find(at uint64, dst []Entry) ([]Entry, error) {
-	c.Seek(at)
-	if p, err := c.next(); p == nil || err != nil || p.buf[p.i].At != at {
-		return dst, err
+	start := len(dst)
+	for i := range c.parts {
+		p := &c.parts[i]
+		if at < p.span.least || at > p.span.greatest {
+			continue
+		}
+		for c.seek(p, at); p.i < len(p.buf) || !p.done && p.from.At == at; {
+			if p.i == len(p.buf) {
+				if err := c.fill(p); err != nil {
+					return dst, c.x.c.Health.Read(err)
+				}
+				continue
+			}
+			if p.buf[p.i].At != at {
+				break
+			}
+			dst = append(dst, p.buf[p.i])
+			p.i++
+		}
 	}
-	return c.Group(dst)
+	slices.SortFunc(dst[start:], compare)
+	return dst, c.x.c.Health.Stopped()
 }

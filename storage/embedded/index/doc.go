@@ -12,7 +12,7 @@
 // Until then the segment's entries stay in memory. If a table is lost, damaged or of an older content
 // of the segment, it is made again. If the segment cannot be read either, there is an error.
 //
-// A cursor opens the table of a segment only when its place is between the least and the greatest
-// entry there, and reads a block of 4 KiB at a time. So a page of the history costs at most one block
-// for each segment, that is for each 64 MiB of history, and those of the rows on it.
+// A cursor goes from segment to segment and reads blocks of 4 KiB. It skips a segment if its place is not
+// between the least and the greatest entry there, or if the filter says that the segment has no entry of
+// the list. docs/history-tables.md has the bound that follows, and TestTables_Reads holds it.
 package index

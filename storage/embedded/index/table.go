@@ -24,6 +24,8 @@ type Entry struct {
 	Item  uint32 // in the frame
 }
 
+var lastEntry = Entry{math.MaxUint64, math.MaxUint64, math.MaxUint64, math.MaxUint32}
+
 func compare(a, b Entry) int {
 	switch {
 	case a.Name != b.Name:
@@ -238,9 +240,13 @@ func (t *table) read(b []byte, at int64) error {
 	return err
 }
 
-// block appends to dst the entries of block i with names from least to greatest.
-func (t *table) block(i int, least, greatest Name, dst []Entry) ([]Entry, error) {
-	b := make([]byte, blockLen)
+// block appends to dst the entries of block i from least to greatest. It reads the block into room, which it makes if it
+// is nil.
+func (t *table) block(i int, least, greatest Entry, dst []Entry, room *[]byte) ([]Entry, error) {
+	if *room == nil {
+		*room = make([]byte, blockLen)
+	}
+	b := *room
 	if err := t.read(b, t.start+int64(i)*blockLen); err != nil {
 		return nil, err
 	}
@@ -248,91 +254,83 @@ func (t *table) block(i int, least, greatest Name, dst []Entry) ([]Entry, error)
 	if blockSum(t.of.content, i, b) != binary.LittleEndian.Uint32(sum) {
 		return nil, fmt.Errorf("%w: block %d", errTable, i)
 	}
-	rest, e := b[2:], Entry{}
+	rest, last := b[2:], Entry{Frame: t.first}
 	uvarint := func() uint64 {
 		v, n := binary.Uvarint(rest)
 		rest = rest[max(n, 0):]
 		return v
 	}
 	for range binary.LittleEndian.Uint16(b) {
+		e := last
 		if name := uvarint(); name != 0 {
-			e = Entry{Name: e.Name + Name(name), At: uvarint(), Frame: uvarint()}
+			e = Entry{Name: e.Name + Name(name), At: uvarint(), Frame: t.first + uvarint()}
 		} else {
 			e.At += uvarint()
 			frame := uvarint()
 			e.Frame += frame>>1 ^ -(frame & 1)
 		}
 		e.Item = uint32(uvarint()) //nolint:gosec // a frame has fewer
-		switch {
-		case e.Name < least:
-			continue
-		case e.Name > greatest:
-			return dst, nil
+		if compare(e, greatest) > 0 {
+			break
 		}
-		dst = append(dst, Entry{e.Name, e.At, t.first + e.Frame, e.Item})
+		if compare(e, least) >= 0 {
+			dst = append(dst, e)
+		}
+		last = e
 	}
 	return dst, nil
 }
 
-// near appends to dst the entries of a block: the one in which from is, or the next in the direction
-// that has an entry of its name. It appends none if there is no such entry.
-func (t *table) near(from Entry, back bool, dst []Entry) ([]Entry, error) {
+// near appends to dst entries of a name between from and to, which is before from if back is set. They are those of the
+// first block that has some. more says that others can follow.
+func (t *table) near(from, to Entry, back bool, dst []Entry, room *[]byte) (_ []Entry, more bool, err error) {
 	// The block before the first that begins at from or after it can have entries of the same At.
-	i := sort.Search(t.blocks(), func(i int) bool {
-		name, at := t.begins(i)
+	i, n := max(0, t.search(from, back)-1), len(dst)
+	for i < t.blocks() {
+		least, greatest, next := from, to, i+1
 		if back {
-			return name > from.Name || name == from.Name && at > from.At
+			least, greatest, next = to, from, i-1
 		}
-		return name > from.Name || name == from.Name && at >= from.At
-	}) - 1
-	for i = max(i, 0); i < t.blocks() && i >= 0; {
-		name, _ := t.begins(i)
-		if name > from.Name {
+		if dst, err = t.block(i, least, greatest, dst, room); err != nil {
+			return nil, false, err
+		}
+		// Entries can follow if the later of the two blocks begins with one of the name that is not behind the last.
+		if more = next >= 0 && next < t.blocks(); more {
+			first := t.begins(max(i, next))
+			more = first.Name == to.Name && (back && first.At >= to.At || !back && first.At <= to.At)
+		}
+		if len(dst) > n || !more {
 			break
 		}
-		n := len(dst)
-		all, err := t.block(i, from.Name, from.Name, dst)
-		if err != nil {
-			return nil, err
-		}
-		dst = all[:n+within(all[n:], from, back)]
-		if len(dst) > n || back && name < from.Name {
-			break
-		}
-		if back {
-			i--
-		} else {
-			i++
-		}
+		i = next
 	}
-	return dst, nil
+	if back {
+		slices.Reverse(dst[n:])
+	}
+	return dst, more, nil
 }
 
-func (t *table) begins(i int) (Name, uint64) {
+// search returns the number of blocks that begin before from, or with its At if back is set.
+func (t *table) search(from Entry, back bool) int {
+	return sort.Search(t.blocks(), func(i int) bool {
+		first := t.begins(i)
+		return first.Name > from.Name || first.Name == from.Name && (first.At > from.At || !back && first.At == from.At)
+	})
+}
+
+// begins returns the Name and At of the first entry of block i.
+func (t *table) begins(i int) Entry {
 	b := t.firsts[i*firstLen:]
-	return Name(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
-}
-
-// within keeps the sorted entries that are not before from in the direction. It moves them to the start, puts them in
-// the direction, and returns their number. All have from's name.
-func within(sorted []Entry, from Entry, back bool) int {
-	i, found := slices.BinarySearchFunc(sorted, from, compare)
-	if !back {
-		return copy(sorted, sorted[i:])
-	}
-	if found {
-		i++
-	}
-	slices.Reverse(sorted[:i])
-	return i
+	return Entry{Name: Name(binary.LittleEndian.Uint64(b)), At: binary.LittleEndian.Uint64(b[8:])}
 }
 
 // all yields all entries. It ends at the first error, and sets it.
 func (t *table) all(failed *error) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		var buf []Entry
+		var room []byte
 		for i := range t.blocks() {
-			if buf, *failed = t.block(i, 0, math.MaxUint64, buf[:0]); *failed != nil {
+			if buf, *failed = t.block(i, Entry{}, lastEntry, buf[:0], &room); *failed != nil {
 				return
 			}
 			for _, e := range buf {

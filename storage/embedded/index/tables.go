@@ -68,6 +68,8 @@ type part struct {
 	table    *table
 	recent   *recent
 	filtered bool // the filter has its names, and fill leaves them out
+	// listed is set once the filter has the lists of which p has entries.
+	listed atomic.Bool
 }
 
 // recent has entries in memory.
@@ -89,17 +91,19 @@ func (r *recent) add(e Entry) {
 const recentRead = 64
 
 // near does what table.near does.
-func (r *recent) near(from Entry, back bool, dst []Entry) []Entry {
+func (r *recent) near(from, to Entry, back bool, dst []Entry) (_ []Entry, more bool) {
+	n := len(dst)
 	take := func(e Entry, _ struct{}) bool {
 		dst = append(dst, e)
-		return len(dst) < recentRead
+		more = len(dst)-n == recentRead
+		return !more
 	}
 	if back {
-		r.entries.DescendFunc(btreemap.LE(from), btreemap.GE(Entry{Name: from.Name}), take)
+		r.entries.DescendFunc(btreemap.LE(from), btreemap.GE(to), take)
 	} else {
-		r.entries.AscendFunc(btreemap.GE(from), btreemap.LT(Entry{Name: from.Name + 1}), take)
+		r.entries.AscendFunc(btreemap.GE(from), btreemap.LE(to), take)
 	}
-	return dst
+	return dst, more
 }
 
 func (r *recent) all() iter.Seq[Entry] {
@@ -113,13 +117,14 @@ func (r *recent) all() iter.Seq[Entry] {
 }
 
 // near does what table.near does.
-func (p *part) near(from Entry, back bool, dst []Entry) ([]Entry, error) {
+func (p *part) near(from, to Entry, back bool, dst []Entry, room *[]byte) (_ []Entry, more bool, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.table != nil {
-		return p.table.near(from, back, dst)
+		return p.table.near(from, to, back, dst, room)
 	}
-	return p.recent.near(from, back, dst), nil
+	dst, more = p.recent.near(from, to, back, dst)
+	return dst, more, nil
 }
 
 // span returns the span of the entries of a class.
@@ -130,6 +135,17 @@ func (p *part) span(c Class) span {
 		return p.table.spans[c]
 	}
 	return p.recent.spans[c]
+}
+
+// inList returns the hash of a list for the filter, which has it if p has entries of the list.
+func (p *part) inList(n Name) uint64 {
+	h := (uint64(n) ^ (p.first+1)*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+	return h ^ h>>32
+}
+
+// lacks reports that p has no entry of a list. It may return false although p has none.
+func (p *part) lacks(x *Tables, n Name) bool {
+	return n.class() != Keyed && p.listed.Load() && x.filter.Lacks(p.inList(n))
 }
 
 // all calls f with all entries.
@@ -292,6 +308,20 @@ func (x *Tables) know(entries iter.Seq[Entry]) {
 	}
 }
 
+// learn adds the lists to the filter of which p has the sorted entries, and keyed names that are not there.
+func (x *Tables) learn(p *part, sorted iter.Seq[Entry]) {
+	var list Name
+	for e := range sorted {
+		switch {
+		case e.Name.class() != Keyed && e.Name != list:
+			list = e.Name
+			x.filter.Add(p.inList(list))
+		case e.Name.class() == Keyed && !p.filtered:
+			x.filter.Add(e.Name.hash())
+		}
+	}
+}
+
 // hash returns the name for the filter, which needs more than zeros at the end.
 func (n Name) hash() uint64 { return uint64(n ^ n>>32) }
 
@@ -426,6 +456,10 @@ func (x *Tables) write(seg segment.Segment, p *part) error {
 	}
 	t, err := openTable(x.c.FS, name, of, true, seg.First)
 	if err == nil {
+		if p.filtered && !p.listed.Load() {
+			x.learn(p, p.recent.all())
+			p.listed.Store(true)
+		}
 		err = p.set(t, nil)
 	}
 	return err
@@ -477,15 +511,17 @@ func (x *Tables) fill() error {
 		if p.filtered {
 			continue
 		}
-		err := p.all(x.know)
+		learn := func(sorted iter.Seq[Entry]) { x.learn(p, sorted) }
+		err := p.all(learn)
 		if err != nil {
 			if err = x.mend(i, p, err); err == nil {
-				err = p.all(x.know)
+				err = p.all(learn)
 			}
 		}
 		if err != nil {
 			return err
 		}
+		p.listed.Store(true)
 	}
 	return nil
 }

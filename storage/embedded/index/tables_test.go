@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -270,6 +271,113 @@ func FuzzTables(f *testing.F) {
 		}
 		h.close(t)
 	})
+}
+
+// TestTables_Reads counts the blocks that cursors read. They must be those that docs/history-tables.md states,
+// however many segments there are.
+func TestTables_Reads(t *testing.T) {
+	var reads atomic.Int64
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && IsTable(op.Path) {
+			reads.Add(1)
+		}
+		return nil
+	}))
+	h, err := openHistory(fs, 600)
+	must(t, err)
+	list := func(n Name) Name { return 1<<40*n | Name(Rows) }
+	const often, seldom, never, settled = 1, 2, 3, 4<<40 | Name(Settled)
+	again, once := hashes(1 << 50)[0], hashes(1 << 51)[0]
+	const frames = 400
+	for n := range uint64(frames) {
+		entries := []Entry{{Name: list(often), At: 10 * n}, {Name: settled, At: 10*n - min(n, 1)}}
+		if n == 100 || n == 300 {
+			entries = append(entries, Entry{Name: list(seldom), At: 10 * n}, again)
+		}
+		if n == 200 {
+			entries = append(entries, once)
+		}
+		h.add(t, entries...)
+	}
+	h.close(t)
+	want := h.want
+	h, err = openHistory(fs, 600)
+	must(t, err)
+	defer h.close(t)
+	h.want = want
+	h.x.background.Wait() // until the filter has all lists
+	segments := len(h.log.Segments())
+	if segments < 60 {
+		t.Fatalf("there are %d segments, want many", segments)
+	}
+	others := segments / 20 // of which the filter is wrong: 0.9 %, and there are few
+	all := func(list Name, back bool) (n int) {
+		c := h.x.Cursor(list, back, 0, math.MaxUint64)
+		at := uint64(0)
+		if back {
+			at = math.MaxUint64
+		}
+		for c.Seek(at); ; n++ {
+			if _, ok, err := c.Next(); !ok || err != nil {
+				must(t, err)
+				return n
+			}
+		}
+	}
+	newest := uint64(10 * (frames - 40)) // in the file of a table, and not in memory
+	for _, test := range []struct {
+		what   string
+		read   func() int
+		n      int // entries
+		blocks int
+	}{
+		{"the newest of a list", func() int {
+			c := h.x.Cursor(list(often), true, 0, newest)
+			c.Seek(newest)
+			group, err := c.Group(nil)
+			must(t, err)
+			return len(group)
+		}, 1, 1},
+		{"the oldest of a list", func() int {
+			c := h.x.Cursor(list(often), false, 0, math.MaxUint64)
+			c.Seek(0)
+			group, err := c.Group(nil)
+			must(t, err)
+			return len(group)
+		}, 1, 1},
+		{"one by its id", func() int {
+			group, err := h.x.Cursor(list(often), false, 1500, 1500).Find(1500, nil)
+			must(t, err)
+			return len(group)
+		}, 1, 1},
+		{"settlements of a page", func() (n int) {
+			c := h.x.Cursor(settled, true, 0, math.MaxUint64)
+			for row := range uint64(3) {
+				group, err := c.Find(10*(200-row)-1, nil)
+				must(t, err)
+				n += len(group)
+			}
+			return n
+		}, 3, 2},
+		{"a list that few segments have", func() int { return all(list(seldom), true) }, 2, 2 + others},
+		{"a list that no segment has", func() int { return all(list(never), true) }, 0, others},
+		{"the newest of an intent", func() int {
+			c := h.x.Cursor(again.Name, true, 0, 0)
+			c.Seek(0)
+			e, ok, err := c.Next()
+			if must(t, err); !ok || e.Frame != 301 {
+				t.Errorf("the newest entry of %x is %v", again.Name, e)
+			}
+			return 1
+		}, 1, segments/4 + 2},
+		{"all of a list", func() int { return all(list(often), false) }, frames, segments},
+	} {
+		reads.Store(0)
+		got := test.read()
+		if n := int(reads.Load()); got != test.n || n > test.blocks {
+			t.Errorf("%s: %d entries of %d blocks, want %d of at most %d", test.what, got, n, test.n, test.blocks)
+		}
+	}
 }
 
 // TestTables_EveryByte changes each byte of a table's start and entries, and some of the zeros behind them, and cuts the
