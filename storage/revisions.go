@@ -51,6 +51,9 @@ type Origin struct {
 	ID string `json:"id"`
 	// Chains are the ids of the store's chains in lower-case hex, in ascending order.
 	Chains []string `json:"chains"`
+	// Forgotten is later than all intents were issued whose removed decisions the store has forgotten, or one from
+	// which it imported the rows. It is zero if there is none.
+	Forgotten time.Time `json:"forgotten,omitzero"`
 }
 
 // Document returns the document as the store had it.

@@ -6,7 +6,7 @@
 // The file is NDJSON in UTF-8. Each line is one JSON object and ends with the byte 0x0a.
 // An object has one member, which names the kind of line. In order:
 //
-//	{"header":   {"format","id","organization_id","exported_at","last","keys"}}
+//	{"header":   {"format","id","organization_id","exported_at","last","forgotten","keys"}}
 //	{"row":      a row of the history as GET /v1/authorizations/{id} shows it}     any number
 //	{"removed":  {"intent_id","decision_id","leaves"}}                            among the rows
 //	{"document": {"kind","id","value"}}                                           any number
@@ -16,10 +16,10 @@
 // "writ-export/3" has no origins and revisions. A file of "writ-export/2" also has no findings in its
 // rows, and [Import] computes their left_out.
 //
-// Id is a UUIDv7. Last is the greatest decision id of the
-// file, and empty if the file has no rows. Keys is the JSON Web Key Set of the source. Rows
-// and removed rows are in the order of their decision ids, each greater than the one before.
-// A removed row was removed by retention, but its intent stays decided. A leaf is
+// Id is a UUIDv7. Last is the greatest decision id of the file, and empty if the file has no rows. Forgotten is later
+// than all intents were issued whose removed decisions the source has forgotten, or a store before it. It is absent if
+// there are none. Keys is the JSON Web Key Set of the source. Rows and removed rows are in the order of their decision
+// ids, each greater than the one before. A removed row was removed by retention, but its intent stays decided. A leaf is
 // {"chain","seq","index","hash"}, chain and hash in hex.
 //
 // A document's kind is organization (a stop), agent, list, library, rule, plan, counts, details, origin,
@@ -31,7 +31,7 @@
 // [Import].
 //
 // A row names revisions of the store that decided it, by rules_revision and by rule_revision. An origin is
-// such a store: {"id","chains"}. The receipt of a row names the chain. Id is the id of the export that took
+// such a store: {"id","chains","forgotten"}. The receipt of a row names the chain. Id is the id of the export that took
 // the rows out of that store, so the source is the origin of the header's id. A revision is a rule (r), a
 // list (l) or a library (b) as it stood in an origin from the revision since to before the revision until:
 // {"origin","of","id","since","until","replaced_at","removed","value"}. Until is absent if the document was

@@ -228,12 +228,9 @@ func (e *exporter) header(last string) error {
 		}); err != nil {
 			return err
 		}
-		if id, ok := storage.ParseID(e.forgotten); ok {
-			age, err := storage.IntentAges.Get(r, "", "")
-			if err != nil {
-				return fmt.Errorf("reading the age of intents: %w", err)
-			}
-			forgotten = storage.IDTime(id).Add(storage.MaxSkew + age.Widest()).UTC()
+		var err error
+		if forgotten, err = e.forgottenBefore(r); err != nil {
+			return err
 		}
 		return eachDocument(r, e.cfg.Organization, func(*storage.Collection, storage.Document) error {
 			some = true

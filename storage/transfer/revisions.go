@@ -35,8 +35,11 @@ func (e *exporter) writeOrigins(r storage.Reader) error {
 		all = append(all, o)
 		return true, nil
 	})
-	if err == nil && e.state.header.Last != "" {
-		own := &storage.Origin{ID: e.state.header.ID}
+	own := &storage.Origin{ID: e.state.header.ID}
+	if err == nil {
+		own.Forgotten, err = e.forgottenBefore(r)
+	}
+	if err == nil && (e.state.header.Last != "" || !own.Forgotten.IsZero()) {
 		err = e.src.Chains(e.ctx, func(tip receipt.Chain) error {
 			own.Chains = append(own.Chains, hex.EncodeToString(tip.ID[:]))
 			return nil

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -81,4 +82,24 @@ func (g *tombstones) first() {
 		clear(g.some[g.most:])
 		g.some = g.some[:g.most]
 	}
+}
+
+// forgottenBefore returns a time that is later than all intents were issued whose removed decisions the source has
+// forgotten, or a store before it. It is zero if there is none.
+func (e *exporter) forgottenBefore(r storage.Reader) (before time.Time, err error) {
+	if id, ok := storage.ParseID(e.forgotten); ok {
+		age, err := storage.IntentAges.Get(r, "", "")
+		if err != nil {
+			return before, fmt.Errorf("reading the age of intents: %w", err)
+		}
+		before = storage.IDTime(id).Add(storage.MaxSkew + age.Widest()).UTC()
+	}
+	q := storage.Query{Org: e.cfg.Organization}
+	err = storage.Origins.Scan(r, q, func(_ []byte, o *storage.Origin) (bool, error) {
+		if o.Forgotten.After(before) {
+			before = o.Forgotten
+		}
+		return true, nil
+	})
+	return before, err
 }

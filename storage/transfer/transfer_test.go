@@ -144,7 +144,7 @@ func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]
 }
 
 // TestImport_OfForgottenDecisions imports from a store that has forgotten removed decisions. The target must refuse
-// their intents, too.
+// their intents, too, and so must a store that imports from the target.
 func TestImport_OfForgottenDecisions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set")
@@ -177,6 +177,10 @@ func TestImport_OfForgottenDecisions(t *testing.T) {
 	})
 	to.mustImport(t, file, keysOf(t, 1))
 	wantWhole(t, to, keysOf(t, 1, 2))
+	file, _ = to.export(t)
+	if _, err := inMemory(3).importInto(t, file, keysOf(t, 1, 2)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Import of what was imported, without an age = %v, want %q", err, want)
+	}
 }
 
 // retain removes the two oldest rows of acme.
