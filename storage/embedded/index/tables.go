@@ -424,8 +424,9 @@ func (x *Tables) writeLater() {
 func (x *Tables) writeAll() {
 	x.writing.Lock()
 	defer x.writing.Unlock()
+	parts := x.all() // first, so that each has its segment
 	segments := x.c.Segments.Segments()
-	for i, p := range x.all() {
+	for i, p := range parts {
 		p.mu.RLock()
 		written := p.table != nil
 		p.mu.RUnlock()
