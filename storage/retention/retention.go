@@ -6,7 +6,7 @@
 // first commits to the signed audit log how many records it will remove. Then it removes the
 // oldest records in small writes with pauses, so that decisions hardly wait. Each pass reads the
 // retention of each organization again. If the retention is unknown, nothing of that organization
-// is removed. A shorter retention takes effect with the next pass. The removal cannot be undone.
+// is removed. While the store is not healthy, nothing is removed at all: the clock may be wrong. A shorter retention takes effect with the next pass. The removal cannot be undone.
 package retention
 
 import (
@@ -27,6 +27,9 @@ type Store interface {
 	storage.Retention
 	// Leads reports whether this process is the leader: see [storage.Documents].
 	Leads() bool
+	// Healthy returns an error while nothing may be removed, for example because this process has another time than
+	// the store: see [storage.Store].
+	Healthy(ctx context.Context) error
 }
 
 // Config configures a Sweeper. Store, Announce and Keep are required.
@@ -155,6 +158,9 @@ func (s *Sweeper) pass(ctx context.Context) {
 			if !s.cfg.Store.Leads() {
 				return errFollows
 			}
+			if err := s.cfg.Store.Healthy(ctx); err != nil {
+				return err
+			}
 			n, err := sweep(ctx, org)
 			removed += n
 			if n > 0 {
@@ -186,7 +192,8 @@ func (s *Sweeper) pass(ctx context.Context) {
 	case ctx.Err() != nil || errors.Is(err, errFollows):
 	case err != nil:
 		s.failures.Inc()
-		s.cfg.Log.Error("the organizations to sweep could not be read", slog.String("error", err.Error()))
+		s.cfg.Log.Error("a pass over the organizations has failed: the history of the others is kept",
+			slog.String("error", err.Error()))
 	default:
 		s.last.Set(float64(s.cfg.Now().Unix()))
 	}

@@ -41,9 +41,12 @@ type faulty struct {
 	storage.Store
 	org   string
 	leads func() bool
+	ill   error
 }
 
 func (f *faulty) Leads() bool { return f.leads == nil || f.leads() }
+
+func (f *faulty) Healthy(context.Context) error { return f.ill }
 
 var errFault = errors.New("injected fault")
 
@@ -261,6 +264,23 @@ func TestSweeper_OneOrganizationThatFailsDoesNotKeepTheOthers(t *testing.T) {
 	w.want("free", 2)
 	w.want("pro", 0)
 	w.store.org = ""
+	s.pass(t.Context())
+	w.want("free", 0)
+}
+
+// TestSweeper_NothingIsRemovedWhileNotHealthy checks that a leader whose store is not healthy removes nothing: its clock
+// may be wrong.
+func TestSweeper_NothingIsRemovedWhileNotHealthy(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", 2, 48*time.Hour)
+	w.store.ill = errFault
+	s := w.sweeper()
+	s.pass(t.Context())
+	w.want("free", 2)
+	if n := w.counted("writ_retention_failures_total"); n != 1 || !strings.Contains(w.log.String(), errFault.Error()) {
+		t.Errorf("%v failures, want 1, and the log says %s", n, w.log.String())
+	}
+	w.store.ill = nil
 	s.pass(t.Context())
 	w.want("free", 0)
 }
