@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ.example/writ/bench/corpus"
+	"writ.example/writ/bench/proc"
 	"writ.example/writ/decision/budget"
 	"writ.example/writ/engine"
 	"writ.example/writ/internal/metricstest"
@@ -254,14 +255,15 @@ func TestReplicas_CommandsOfAFirstDecision(t *testing.T) {
 }
 
 // TestSoak_ManyOrganizations prints the rate of decisions of one organization and of 100 organizations at
-// random, and the commands that a decision costs. It also prints the commands of 100 organizations that
-// decide every two seconds.
+// random, and the commands and the processor time that a decision costs this process and the members. It also prints
+// them of 100 organizations that decide every two seconds.
 func TestSoak_ManyOrganizations(t *testing.T) {
 	if os.Getenv("WRIT_SOAK") == "" {
 		t.Skip("SKIPPED without WRIT_SOAK: prints figures")
 	}
 	reg := prometheus.NewRegistry()
-	s := onSet(t, mongotest.For(t, 3), 1, 1<<30, reg)[0]
+	set := mongotest.For(t, 3)
+	s := onSet(t, set, 1, 1<<30, reg)[0]
 	var orgs []string
 	for i := range 100 {
 		orgs = append(orgs, fmt.Sprint("org-", i))
@@ -281,7 +283,7 @@ func TestSoak_ManyOrganizations(t *testing.T) {
 	}
 	const lasts = 5 * time.Second
 	measure := func(what string, workers int, org func() string, pause time.Duration) {
-		sent, began := commands(t, reg), time.Now()
+		sent, own, members, began := commands(t, reg), proc.Spent(os.Getpid()), proc.Spent(set.Processes()...), time.Now()
 		var decided atomic.Int64
 		var wg sync.WaitGroup
 		for range workers {
@@ -295,7 +297,9 @@ func TestSoak_ManyOrganizations(t *testing.T) {
 		}
 		wg.Wait()
 		n, took := float64(decided.Load()), time.Since(began)
-		t.Logf("%-34s %7.0f decisions/s, %5.2f commands a decision", what, n/took.Seconds(), float64(commands(t, reg)-sent)/n)
+		each := func(now, before time.Duration) float64 { return float64((now - before).Microseconds()) / n }
+		t.Logf("%-34s %7.0f decisions/s; a decision: %5.2f commands, %6.1f µs of processor here and %6.1f of the members", what,
+			n/took.Seconds(), float64(commands(t, reg)-sent)/n, each(proc.Spent(os.Getpid()), own), each(proc.Spent(set.Processes()...), members))
 	}
 	for range 3 {
 		measure("64 callers, one organization", 64, func() string { return orgs[0] }, 0)

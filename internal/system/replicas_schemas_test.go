@@ -43,12 +43,12 @@ func twoSchemas(t *testing.T, c *cluster) {
 			t.Errorf("%s = %v, want exit code %d and %q\n%s", what, p.cmd.ProcessState, exitFailed, want, p.stderr)
 		}
 	}
-	c.program = ofNextSchema(t, "10")
-	refused("a replica that needs schema 10", "is older than this writ: its schema is 9, and this writ uses schema 10")
+	c.program = ofNextSchema(t, "11")
+	refused("a replica that needs schema 11", "is older than this writ: its schema is 10, and this writ uses schema 11")
 
 	l.serve(c.urls()[1:])
 	c.replicas[0].stop(t)
-	c.program = ofNextSchema(t, "9")
+	c.program = ofNextSchema(t, "10")
 	next := c.launch(t) // with the first slot, so that it leads
 	c.replicas[0] = next
 	l.serve(c.urls())
@@ -57,12 +57,12 @@ func twoSchemas(t *testing.T, c *cluster) {
 	defer func() { must(t, client.Disconnect(context.WithoutCancel(t.Context()))) }()
 	db := client.Database(c.database)
 	format := bson.D{{Key: "_id", Value: "format"}}
-	waitFor(t, "the migration to schema 10", func() bool {
+	waitFor(t, "the migration to schema 11", func() bool {
 		var counter struct{ N, Least int64 }
 		must(t, db.Collection("counters").FindOne(t.Context(), format).Decode(&counter))
 		specs, err := db.ListCollectionSpecifications(t.Context(), bson.D{{Key: "name", Value: "replicas"}})
 		must(t, err)
-		return counter.N == 10 && counter.Least == 9 && strings.Contains(specs[0].Options.String(), `"next"`)
+		return counter.N == 11 && counter.Least == 10 && strings.Contains(specs[0].Options.String(), `"next"`)
 	})
 	l.await(t, between)
 	c.program = older
@@ -71,9 +71,9 @@ func twoSchemas(t *testing.T, c *cluster) {
 	l.await(t, between)
 
 	l.serve([]string{next.url})
-	_, err = db.Collection("counters").UpdateOne(t.Context(), format, bson.D{{Key: "$set", Value: bson.D{{Key: "least", Value: int64(10)}}}})
+	_, err = db.Collection("counters").UpdateOne(t.Context(), format, bson.D{{Key: "$set", Value: bson.D{{Key: "least", Value: int64(11)}}}})
 	must(t, err)
-	const newer = "is newer than this writ: its schema is 10, which a writ of schema 10 or later uses, and this writ is of schema 9: start a newer writ"
+	const newer = "is newer than this writ: its schema is 11, which a writ of schema 11 or later uses, and this writ is of schema 10: start a newer writ"
 	for _, p := range c.replicas[1:] {
 		<-p.done
 		if p.cmd.ProcessState.Success() || !strings.Contains(p.stderr.String(), newer) {
@@ -89,7 +89,7 @@ func twoSchemas(t *testing.T, c *cluster) {
 	stop()
 	l.audit(t)
 	l.flip.report()
-	_, err = db.Collection("counters").UpdateOne(t.Context(), format, bson.D{{Key: "$set", Value: bson.D{{Key: "least", Value: int64(9)}}}})
+	_, err = db.Collection("counters").UpdateOne(t.Context(), format, bson.D{{Key: "$set", Value: bson.D{{Key: "least", Value: int64(10)}}}})
 	must(t, err) // so that the released binary reads it
 	c.proved(t, len(l.sent), 3)
 	rows := history(t, next.url, c.token)

@@ -40,9 +40,11 @@ func (s *database) checkMeters(ctx context.Context, f func(org string, m storage
 	}
 	counted, ends := make(map[string]int64), make(map[string]int64)
 	for _, chain := range chains {
-		if counted[string(chain[:])], err = s.counted(ctx, chain); err != nil {
+		counter, err := s.counted(ctx, chain)
+		if err != nil {
 			return err
 		}
+		counted[string(chain[:])] = counter.N
 	}
 	meters := make(map[meter]int64)
 	bare := options.Find().SetProjection(doc(headSigned, 0, headDecided, 0, headCounts, 0))

@@ -19,7 +19,7 @@
 //	counters   {_id: "org:" org, n: the last revision of the organization}
 //	           {_id: "revision", n: 0, e: random epoch}
 //	           {_id: "format", n: schema, least: the least schema that a writ must know}
-//	           {_id: "counted:" chain, n: the last head that the meters count}
+//	           {_id: "counted:" chain, n: the last head that the meters count, c: counts of the counted heads}
 //	replicas   {_id: slot, chain, holder, dead, until, beat, told: cluster time,
 //	            last: {o: org, r: revision, u: id of its row},
 //	            sessions: [{id, uid: user}], keys: {o: digest of the operator secret, s: [digests of scrub keys]}}
@@ -31,7 +31,7 @@
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}],
 //	            d: [{o: org, d: decision ids, 16 bytes each}], in the order of the batch,
-//	            n: [{o: org, b: counted by, d: day, v: value, h: hour, n: decisions}], until they are counted}
+//	            n: counts, until they are counted}
 //	            and of each chain {_id: {c: chain, s: -1}, w: who may add heads, p: the last sequence}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}],
 //	            scarce: since when, at: last Count}
@@ -86,9 +86,10 @@
 // # Counts
 //
 // The numbers of records by decision, rule, code, agent and action type are counted in the same way. A head
-// has the numbers of its batch until a later transaction adds them to the rows of its chain. Records that an
-// import adds, or that retention or an abandoned import removes, are counted in the same transaction. A number
-// is the sum over all chains and over the heads that are not counted.
+// has the numbers of its batch until it is counted. Then they are added to those in the counter of its chain, whose
+// form [hourSums.pack] describes. The oldest of these are moved to the rows of the chain when they are many or of an
+// earlier day. Records that an import adds, or that retention or an abandoned import removes, are counted in the same
+// transaction. A number is the sum over the rows and counters of all chains and over the heads that are not counted.
 //
 // # Windows
 //

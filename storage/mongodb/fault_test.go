@@ -99,8 +99,8 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	want(a)
 	giveUpNow(t, b.Store, a.Store)
 	want(b)
-	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
-		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)
+	if c, err := b.counted(t.Context(), a.slot.chain); c.N != batches || err != nil {
+		t.Errorf("%d heads of the dead handle are counted, %v, want %d", c.N, err, batches)
 	}
 	if n, err := storagetest.Grant(t.Context(), b, "org", 202611, 2*batches+1, 10); n != 1 || err != nil {
 		t.Errorf("Grant = %d, %v, want 1", n, err)

@@ -166,7 +166,7 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if err := s.fence(ctx, dead, [16]byte(row.Chain), row.Dead); err != nil {
 		return err
 	}
-	if err := s.countChain(ctx, [16]byte(row.Chain)); err != nil {
+	if err := s.countChain(ctx, [16]byte(row.Chain), false); err != nil {
 		return err
 	}
 	if err := s.freePlaces(ctx, row.Dead); err != nil {
@@ -275,7 +275,7 @@ func (l *slot) release(ctx context.Context, s *Store) error {
 			return err
 		}
 	}
-	if err := s.countChain(ctx, l.chain); err != nil {
+	if err := s.countChain(ctx, l.chain, false); err != nil {
 		return err
 	}
 	if err := s.freePlaces(ctx, l.holder); err != nil {

@@ -247,7 +247,7 @@ func TestGiveUp_WhileBeatsFailAtTimes(t *testing.T) {
 	begun, ended := make(chan error, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error {
-		_, err := dead.countHeads(ctx, dead.slot.chain)
+		_, err := dead.countHeads(ctx, dead.slot.chain, false)
 		begun <- err
 		<-ended
 		return context.Canceled

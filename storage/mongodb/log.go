@@ -201,7 +201,7 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	}
 	h := headRow{ID: headKey(head.Chain, number(head.Seq)), Head: signed, Holder: a.s.slot.holder,
 		Meters: make([]meterTick, len(a.ticks)), Decisions: decisionsOf(sealed.Records, a.ids),
-		Counts: countsOf(sealed.Records, 1)}
+		Counts: countsOf(sealed.Records, 1).pack()}
 	for i, t := range a.ticks {
 		h.Meters[i] = meterTick{t.meter, t.n}
 	}

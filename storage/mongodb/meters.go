@@ -39,17 +39,18 @@ func (s *Store) countSoon() {
 	s.done.Go(func() {
 		ctx, cancel := context.WithTimeout(s.background, s.timeout)
 		defer cancel()
-		if err := s.countChain(ctx, s.slot.chain); s.background.Err() == nil {
+		if err := s.countChain(ctx, s.slot.chain, false); s.background.Err() == nil {
 			s.health.report(counting, err)
 		}
 	})
 }
 
-// countChain counts the uncounted heads of a chain. Concurrent calls run one after the other.
-func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
+// countChain counts the uncounted heads of a chain. If all is set, it also moves all counts of its records to rows.
+// Concurrent calls run one after the other.
+func (s *Store) countChain(ctx context.Context, chain [16]byte, all bool) error {
 	for more := true; more; {
 		err := s.transaction(ctx, &s.counts, func(ctx context.Context) (err error) {
-			more, err = s.countHeads(ctx, chain)
+			more, err = s.countHeads(ctx, chain, all)
 			return err
 		})
 		if err != nil {
@@ -59,15 +60,22 @@ func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
 	return nil
 }
 
-func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err error) {
-	counted, err := s.counted(ctx, chain)
+func (s *Store) countHeads(ctx context.Context, chain [16]byte, all bool) (more bool, err error) {
+	counter, err := s.counted(ctx, chain)
 	if err != nil {
 		return false, err
 	}
-	heads, err := s.uncounted(ctx, chain, counted, countMost)
-	if err != nil || len(heads) == 0 {
+	heads, err := find[headRow](ctx, s.heads(), headsFrom(chain, counter.N+1), options.Find().
+		SetSort(doc("_id", 1)).SetLimit(countMost).SetProjection(doc(headSigned, 0, headDecided, 0)))
+	if err != nil || len(heads)+len(counter.Counts) == 0 {
 		return false, err
 	}
+	taken, counts, more, err := s.countRecords(ctx, chain, counter.Counts, heads, all)
+	if err != nil {
+		return false, err
+	}
+	more = more || len(heads) == countMost
+	heads = heads[:taken]
 	type part struct {
 		meter
 		holder string
@@ -89,36 +97,25 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 			return false, err
 		}
 	}
-	if err := s.countRecords(ctx, chain, heads); err != nil {
-		return false, err
+	if taken > 0 {
+		counter.N = heads[taken-1].ID.Seq
 	}
 	_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", countedKey(chain)),
-		set(counterN, heads[len(heads)-1].ID.Seq), options.UpdateOne().SetUpsert(true))
-	return len(heads) == countMost, err
+		set(counterN, counter.N, counterCounts, counts), options.UpdateOne().SetUpsert(true))
+	return more, err
 }
 
-// counted returns the sequence of the last counted head of a chain.
-func (s *database) counted(ctx context.Context, chain [16]byte) (int64, error) {
-	var counter counterRow
-	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", countedKey(chain))).Decode(&counter)
-	return counter.N, ifAny(err)
+// counted returns the counter of the counted heads of a chain.
+func (s *database) counted(ctx context.Context, chain [16]byte) (counter counterRow, err error) {
+	err = s.db.Collection(countersName).FindOne(ctx, doc("_id", countedKey(chain))).Decode(&counter)
+	return counter, ifAny(err)
 }
-
-// uncounted returns the heads of a chain after a sequence, without their signatures. It returns
-// at most most heads.
-func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
-	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1),
-		options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(unsigned))
-}
-
-// unsigned leaves out what meters and counts do not need.
-var unsigned = doc(headSigned, 0, headDecided, 0)
 
 // pending returns the number of uncounted decisions of each organization in month. It reads the
 // state that ctx reads.
 func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]int64, error) {
 	pending := make(map[string]int64)
-	err := s.eachUncounted(ctx, func(h *headRow) error {
+	err := s.eachUncounted(ctx, headMeters, func(h *headRow) error {
 		for _, t := range h.Meters {
 			if t.Meter.Month == month {
 				pending[t.Meter.Org] += t.N
@@ -129,8 +126,10 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 	return pending, err
 }
 
-// eachUncounted calls f for each uncounted head of every chain. It asks three times, however many chains there are.
-func (s *Store) eachUncounted(ctx context.Context, f func(*headRow) error) error {
+// eachUncounted calls f for each uncounted head of every chain, with one field, which is headMeters or headCounts. It
+// passes the counts of the chains' counters as if they were of a head. It asks three times, however many chains
+// there are.
+func (s *Store) eachUncounted(ctx context.Context, field string, f func(*headRow) error) error {
 	chains, err := s.slotChains(ctx)
 	if err != nil || len(chains) == 0 {
 		return err
@@ -139,19 +138,29 @@ func (s *Store) eachUncounted(ctx context.Context, f func(*headRow) error) error
 	for i, chain := range chains {
 		keys[i] = countedKey(chain)
 	}
-	rows, err := find[counterRow](ctx, s.db.Collection(countersName), anyOf("_id", keys))
+	of := doc(counterN, 1)
+	if field == headCounts {
+		of = append(of, doc(counterCounts, 1)...)
+	}
+	rows, err := find[counterRow](ctx, s.db.Collection(countersName), anyOf("_id", keys),
+		options.Find().SetProjection(of))
 	if err != nil {
 		return err
 	}
 	counted := make(map[string]int64, len(rows))
 	for _, row := range rows {
 		counted[row.ID] = row.N
+		if len(row.Counts) > 0 {
+			if err := f(&headRow{Counts: row.Counts}); err != nil {
+				return err
+			}
+		}
 	}
 	later := make(bson.A, len(chains))
 	for i, chain := range chains {
 		later[i] = headsFrom(chain, counted[keys[i]]+1)
 	}
-	heads, err := find[headRow](ctx, s.heads(), doc("$or", later), options.Find().SetProjection(unsigned))
+	heads, err := find[headRow](ctx, s.heads(), doc("$or", later), options.Find().SetProjection(doc(field, 1)))
 	for i := range heads {
 		if err := f(&heads[i]); err != nil {
 			return err

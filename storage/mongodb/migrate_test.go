@@ -28,7 +28,7 @@ func TestMigrate(t *testing.T) {
 	}
 	before, next := validator(), o
 	next.schema, next.oldest = schema+1, schema+1
-	if _, err := Open(t.Context(), next); err == nil || !strings.Contains(err.Error(), "is older than this writ: its schema is 9, and this writ uses schema 10") {
+	if _, err := Open(t.Context(), next); err == nil || !strings.Contains(err.Error(), "is older than this writ: its schema is 10, and this writ uses schema 11") {
 		t.Errorf("Open of a writ that needs the next schema = %v", err)
 	}
 	next.oldest = schema

@@ -273,12 +273,12 @@ func TestOpen_RefusesAnotherSchema(t *testing.T) {
 		want   string
 		change func() error
 	}{
-		{"its schema is 1, and this writ uses schema 9", remove(schemaCounter)},
-		{"its schema is 2, and this writ uses schema 9: start the writ that wrote it, or export", row(counterN, int64(2))},
-		{"its schema is 4, and this writ uses schema 9", row(counterN, int64(4))}, // the last one without the least one
-		{"its schema is 8, and this writ uses schema 9: start the writ that wrote it, or export", row(counterN, int64(8), counterLeast, int64(8))},
-		{"its schema is 11, which a writ of schema 10 or later uses, and this writ is of schema 9: start a newer writ", row(counterN, int64(11), counterLeast, int64(10))},
-		{"", row(counterN, int64(10), counterLeast, int64(9))},
+		{"its schema is 1, and this writ uses schema 10", remove(schemaCounter)},
+		{"its schema is 2, and this writ uses schema 10: start the writ that wrote it, or export", row(counterN, int64(2))},
+		{"its schema is 4, and this writ uses schema 10", row(counterN, int64(4))}, // the last one without the least one
+		{"its schema is 9, and this writ uses schema 10: start the writ that wrote it, or export", row(counterN, int64(9), counterLeast, int64(9))},
+		{"its schema is 12, which a writ of schema 11 or later uses, and this writ is of schema 10: start a newer writ", row(counterN, int64(12), counterLeast, int64(11))},
+		{"", row(counterN, int64(11), counterLeast, int64(10))},
 		{"has data in replicas and no counter of revisions", remove(epochCounter)},
 		{"has data in replicas and no counter of revisions", remove(schemaCounter)},
 	} {

@@ -139,7 +139,7 @@ func (w *writtenHistory) chains(t *testing.T) [][16]byte {
 func (w *writtenHistory) count(t *testing.T, chains ...[16]byte) {
 	t.Helper()
 	for _, chain := range chains {
-		must(t, w.s.countChain(t.Context(), chain))
+		must(t, w.s.countChain(t.Context(), chain, true))
 	}
 }
 

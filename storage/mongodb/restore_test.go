@@ -327,3 +327,44 @@ func TestBarrier_RefusesWhereMoreWasHeard(t *testing.T) {
 		}
 	}
 }
+
+// TestOpen_BesideAHandleOfBeforeARestore restores a database under a handle that does not notice it, and opens another
+// handle. Once this one has answered a Barrier, the old one must decide nothing, whatever it has in its caches: the row
+// of its chain does not name it, or its slot was restored too and Barrier has waited until it was given up.
+func TestOpen_BesideAHandleOfBeforeARestore(t *testing.T) {
+	for name, opened := range map[string]bool{"the backup is of before it was opened": false, "it is in the backup": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newDatabase(t, sharedSet(t))
+			w := storagetest.NewWriter()
+			first, err := Open(t.Context(), o)
+			must(t, err)
+			updateRule(t, first)
+			mustCommit(t, w, first, w.Record("org"))
+			must(t, first.Close())
+			backUp := func() func(context.Context, ...string) error {
+				kept, err := sharedSet(t).BackUp(t.Context(), o.Database)
+				must(t, err)
+				return kept.Restore
+			}
+			restore := backUp()
+			old := openTest(t, o)
+			old.silence(t)
+			if opened {
+				restore = backUp()
+			}
+			must(t, restore(t.Context()))
+			s := openTest(t, o)
+			updateRule(t, s)
+			must(t, s.Barrier(t.Context()))
+			old.slot.beaten.Store(old.age()) // it still believes that its beats succeed
+			if _, err := w.Commit(t.Context(), old, w.Record("org")); !errors.Is(err, storage.ErrUnavailable) {
+				t.Errorf("Append of the old handle = %v, want %v", err, storage.ErrUnavailable)
+			}
+			if n, err := s.heads().CountDocuments(t.Context(), doc("_id.s", doc("$gte", 0))); n != 1 || err != nil {
+				t.Errorf("%d heads, %v, want the one of the backup", n, err)
+			}
+			mustCommit(t, w, s, w.Record("org"))
+		})
+	}
+}

@@ -92,18 +92,21 @@ type change struct {
 
 // counters
 const (
-	counterN     = "n"
-	counterEpoch = "e"
-	counterLeast = "least"
+	counterN      = "n"
+	counterEpoch  = "e"
+	counterLeast  = "least"
+	counterCounts = "c"
 )
 
 // counterRow is a counter. Epoch is in the counter epochCounter: it is random and was made with the
-// counter. Least is in the counter of the schema.
+// counter. Least is in the counter of the schema. Counts is in the counter of a chain: it has counts of counted heads
+// that the rows do not have.
 type counterRow struct {
-	ID    string `bson:"_id,omitempty"`
-	N     int64  `bson:"n"`
-	Epoch []byte `bson:"e,omitempty"`
-	Least int64  `bson:"least,omitempty"`
+	ID     string `bson:"_id,omitempty"`
+	N      int64  `bson:"n"`
+	Epoch  []byte `bson:"e,omitempty"`
+	Least  int64  `bson:"least,omitempty"`
+	Counts []byte `bson:"c,omitempty"`
 }
 
 // replicas
@@ -225,15 +228,15 @@ const (
 )
 
 // headRow is a stored head. Meters says how many decisions its batch has in each meter. Decisions
-// has the decisions of the batch in their order. Counts has the counts of the batch until they are
-// in the collection counts. The row with the sequence [writerSeq] is no head: it says who may add heads.
+// has the decisions of the batch in their order. Counts has the counts of the batch until the head is
+// counted. The row with the sequence [writerSeq] is no head: it says who may add heads.
 type headRow struct {
 	ID        headID          `bson:"_id"`
 	Head      []byte          `bson:"h"`
 	Holder    string          `bson:"w"`
 	Meters    []meterTick     `bson:"m"`
 	Decisions []headDecisions `bson:"d,omitempty"`
-	Counts    []hourCount     `bson:"n,omitempty"`
+	Counts    []byte          `bson:"n,omitempty"`
 }
 
 // headDecisions are consecutive decisions of one organization in a batch. IDs has 16 bytes for each.
@@ -328,8 +331,8 @@ type partRow struct {
 // counts
 const countHours = "h"
 
-// countRow has the counts of a value on a day, by hour, as far as the handle of one chain has counted
-// them. An hour without a count is missing.
+// countRow has the counts of a value on a day, by hour, as far as the handle of one chain has moved
+// them here. An hour without a count is missing.
 type countRow struct {
 	ID    countID          `bson:"_id"`
 	Hours map[string]int64 `bson:"h"`
@@ -341,14 +344,7 @@ type countID struct {
 	By    int32       `bson:"b"`
 	Day   storage.Day `bson:"d"`
 	Value string      `bson:"v"`
-	Chain []byte      `bson:"c,omitempty"`
-}
-
-// hourCount is a number of records with a value, in an hour.
-type hourCount struct {
-	ID   countID `bson:",inline"`
-	Hour int32   `bson:"h"`
-	N    int64   `bson:"n"`
+	Chain []byte      `bson:"c"`
 }
 
 // placesN is the count field of a placesRow and of a partRow.
@@ -513,15 +509,15 @@ func (s *Store) makeCounter(ctx context.Context, id string, fields ...any) error
 // writ, and one of a schema before oldestSchema. A later schema that older writs can work beside keeps oldestSchema,
 // which is also the least schema of a new database. Then the leader migrates a database of an older schema.
 //
-// Schema 9 has the ids of intents as bytes.
+// Schema 10 has packed counts in heads and in the counters of chains.
 const (
-	schema        = 9
-	oldestSchema  = 9
+	schema        = 10
+	oldestSchema  = 10
 	schemaCounter = "format"
 )
 
 // linked makes this writ one of the next schema, for tests of two binaries. The linker sets it to the oldest schema
-// that this writ then uses: "9" is a schema that older writs can work beside. It is empty otherwise.
+// that this writ then uses: "10" is a schema that older writs can work beside. It is empty otherwise.
 var linked string
 
 // schemas returns the schema of this writ and the oldest one that it uses.

@@ -205,7 +205,7 @@ func (s *Store) removeSlots(ctx context.Context) error {
 			return fmt.Errorf("%w: slot %d has a chain of %d bytes", errCorrupt, row.ID, len(row.Chain))
 		}
 		chain := [16]byte(row.Chain)
-		err := errors.Join(s.countChain(ctx, chain), s.makeCounter(ctx, countedKey(chain), counterN, int64(0)))
+		err := errors.Join(s.countChain(ctx, chain, true), s.makeCounter(ctx, countedKey(chain), counterN, int64(0)))
 		if err != nil {
 			return err
 		}

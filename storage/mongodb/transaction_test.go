@@ -27,7 +27,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 		_, err := s.Update(ctx, "org", func(storage.Tx) error { return nil })
 		must(t, err)
 	}
-	must(t, s.countChain(ctx, s.slot.chain))
+	must(t, s.countChain(ctx, s.slot.chain, true))
 	if _, err := s.RemoveImported(ctx, "org", 1); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	begun, ended := make(chan error, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error {
-		_, err := dead.countHeads(ctx, dead.slot.chain)
+		_, err := dead.countHeads(ctx, dead.slot.chain, false)
 		begun <- err
 		<-ended
 		return context.Canceled
