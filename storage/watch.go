@@ -38,6 +38,20 @@ func Actor(ctx context.Context) string {
 	return actor
 }
 
+type urgentKey struct{}
+
+// WithUrgency returns a context whose updates a backend may commit before others that wait. It is for kill switches,
+// whose callers wait until nothing more is allowed.
+func WithUrgency(ctx context.Context) context.Context {
+	return context.WithValue(ctx, urgentKey{}, true)
+}
+
+// Urgent reports whether ctx is from [WithUrgency].
+func Urgent(ctx context.Context) bool {
+	urgent, _ := ctx.Value(urgentKey{}).(bool)
+	return urgent
+}
+
 // Watchers are the functions that a handle calls for each change.
 type Watchers struct {
 	mu sync.RWMutex

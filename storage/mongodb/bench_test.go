@@ -250,7 +250,7 @@ func BenchmarkSwitch(b *testing.B) {
 					n++
 					began := time.Now()
 					agent := &engine.Agent{ID: "a", Status: engine.AgentDisabled, Name: fmt.Sprint(n)}
-					_, err := stores[0].Update(b.Context(), "switched", func(tx storage.Tx) error {
+					_, err := stores[0].Update(storage.WithUrgency(b.Context()), "switched", func(tx storage.Tx) error {
 						return storage.Agents.Put(tx, "switched", agent)
 					})
 					if err := errors.Join(err, stores[0].Barrier(b.Context())); err != nil {

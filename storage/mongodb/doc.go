@@ -109,7 +109,8 @@
 // others run share the next transaction. Their functions run at the same time, and one request reads what all of them
 // wait for. A function that scans runs after the others, alone. If one of them fails before anything of it was sent,
 // the others go on. If the transaction fails, each runs again in a transaction of its own, because one may be at
-// fault or conflict with another handle. So it does if two write the same document.
+// fault or conflict with another handle. So it does if two write the same document. Urgent updates, which are kill
+// switches, have groups of their own, which wait for no others.
 //
 // # Changes
 //

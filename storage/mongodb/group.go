@@ -17,13 +17,15 @@ const (
 	// maxGroups is how many transactions of groups a handle runs at the same time. Updates that come meanwhile wait,
 	// and share the next one: most of what an update costs the members is its commit.
 	maxGroups = 2
+	// maxUrgent is how many more transactions it runs at the same time for urgent updates.
+	maxUrgent = 2
 	// maxGroup is how many updates share a transaction at most.
 	maxGroup = 32
 	// maxRetries is how many updates run at the same time that have failed in a group, perhaps because another handle
 	// updates the same organization. Each has a transaction of its own, for which those in groups do not wait.
 	maxRetries = 16
 	// maxUpdates is how many transactions of updates a handle runs at the same time.
-	maxUpdates = maxGroups + maxRetries
+	maxUpdates = maxGroups + maxUrgent + maxRetries
 )
 
 // groups has updates of this handle that wait for a transaction, in the order in which they came. No two are of
@@ -57,7 +59,11 @@ var (
 
 // together runs m in a transaction, perhaps with other updates that wait, and returns when it has ended.
 func (s *Store) together(m *member) {
-	s.groups.add(s, m)
+	g := &s.groups
+	if storage.Urgent(m.ctx) {
+		g = &s.urgent
+	}
+	g.add(s, m)
 	stopped := m.ctx.Done()
 	for {
 		select {
@@ -66,7 +72,7 @@ func (s *Store) together(m *member) {
 		case <-m.ended:
 			return
 		case <-stopped:
-			if s.groups.leave(m) {
+			if g.leave(m) {
 				m.err = m.ctx.Err()
 				return
 			}

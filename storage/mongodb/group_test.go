@@ -134,6 +134,37 @@ func TestUpdate_Group(t *testing.T) {
 	}
 }
 
+// TestUpdate_Urgent checks that an urgent update does not wait for the groups before it.
+func TestUpdate_Urgent(t *testing.T) {
+	s := openTest(t, newDatabase(t, sharedSet(t)))
+	began, release := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for i := range maxGroups + 1 {
+		org := fmt.Sprint("org-", i)
+		all.Go(func() {
+			_, err := s.Update(t.Context(), org, func(tx storage.Tx) error {
+				if i < maxGroups {
+					began <- struct{}{}
+					<-release
+				}
+				return storage.Rules.Put(tx, org, &engine.Rule{ID: "r"})
+			})
+			if err != nil {
+				t.Errorf("Update = %v", err)
+			}
+		})
+		if i < maxGroups {
+			<-began
+		}
+	}
+	waitingUpdates(t, s, 1)
+	_, err := s.Update(storage.WithUrgency(t.Context()), "org", putRule)
+	must(t, err)
+	waitingUpdates(t, s, 1)
+	close(release)
+	all.Wait()
+}
+
 // TestUpdate_GroupOfOneDocument checks that of two updates in a transaction that put the same global document one
 // conflicts.
 func TestUpdate_GroupOfOneDocument(t *testing.T) {

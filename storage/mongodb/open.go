@@ -76,6 +76,7 @@ type Store struct {
 
 	turns   turns
 	groups  groups              // the updates that wait
+	urgent  groups              // those of them that are urgent
 	retries groups              // those that run again, each in a transaction of its own
 	updates chan *mongo.Session // the free sessions of Update
 	counts  transactor          // adds decisions to the meters
@@ -215,6 +216,7 @@ func (s *Store) begin(ctx context.Context) (err error) {
 		s.sessions = append(s.sessions, *session)
 	}
 	s.groups.most, s.groups.size = maxGroups, maxGroup
+	s.urgent.most, s.urgent.size = maxUrgent, maxGroup
 	s.retries.most, s.retries.size = maxRetries, 1
 	s.updates = make(chan *mongo.Session, maxUpdates)
 	for _, session := range s.sessions[len(of)-maxUpdates:] {

@@ -41,7 +41,7 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
-	a, err = change(ctx, r, org, func(tx storage.Tx) (*engine.Agent, error) {
+	a, err = change(storage.WithUrgency(ctx), r, org, func(tx storage.Tx) (*engine.Agent, error) {
 		a, err := agent(tx, org, agentID)
 		if err != nil || a.Status == status {
 			return a, err

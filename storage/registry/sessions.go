@@ -48,7 +48,7 @@ func (r *Registry) ListSessions(
 // without an error, the session is closed on every replica. If the session is already closed, it
 // changes nothing.
 func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (*engine.Session, error) {
-	s, err := change(ctx, r, org, func(tx storage.Tx) (*engine.Session, error) {
+	s, err := change(storage.WithUrgency(ctx), r, org, func(tx storage.Tx) (*engine.Session, error) {
 		s, err := storage.Sessions.Get(tx, org, id)
 		if err != nil || s.Status == engine.SessionClosed {
 			return s, err

@@ -13,7 +13,7 @@ import (
 // Stop stops org, so that nothing is allowed, and returns its stop. If org is stopped already, nothing
 // is written, and the stop is the earlier one. When Stop returns nil as its error, every replica denies.
 func (r *Registry) Stop(ctx context.Context, org string, at time.Time) (*storage.Stop, error) {
-	stop, err := change(ctx, r, org, func(tx storage.Tx) (*storage.Stop, error) {
+	stop, err := change(storage.WithUrgency(ctx), r, org, func(tx storage.Tx) (*storage.Stop, error) {
 		stop, err := storage.Stops.Get(tx, org, storage.StopID)
 		if !errors.Is(err, storage.ErrNotFound) {
 			return stop, err
@@ -38,7 +38,7 @@ func (r *Registry) Stop(ctx context.Context, org string, at time.Time) (*storage
 
 // Resume ends the stop of org, if there is one. When it returns nil, every replica decides again.
 func (r *Registry) Resume(ctx context.Context, org string, at time.Time) error {
-	err := r.update(ctx, org, func(tx storage.Tx) error {
+	err := r.update(storage.WithUrgency(ctx), org, func(tx storage.Tx) error {
 		stop, err := tx.Get(storage.StopKind, org, storage.StopID)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
