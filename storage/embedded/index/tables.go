@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/RaduBerinde/btreemap"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"writ.example/writ/storage/embedded/segment"
@@ -70,50 +69,6 @@ type part struct {
 	filtered bool // the filter has its names, and fill leaves them out
 	// listed is set once the filter has the lists of which p has entries.
 	listed atomic.Bool
-}
-
-// recent has entries in memory.
-type recent struct {
-	entries *btreemap.BTreeMap[Entry, struct{}]
-	spans   spans
-}
-
-func newRecent() *recent {
-	return &recent{entries: btreemap.New[Entry, struct{}](32, compare), spans: noSpans()}
-}
-
-func (r *recent) add(e Entry) {
-	r.entries.ReplaceOrInsert(e, struct{}{})
-	r.spans.add(e)
-}
-
-// recentRead is how many entries are read from memory at a time. Nothing can be added meanwhile.
-const recentRead = 64
-
-// near does what table.near does.
-func (r *recent) near(from, to Entry, back bool, dst []Entry) (_ []Entry, more bool) {
-	n := len(dst)
-	take := func(e Entry, _ struct{}) bool {
-		dst = append(dst, e)
-		more = len(dst)-n == recentRead
-		return !more
-	}
-	if back {
-		r.entries.DescendFunc(btreemap.LE(from), btreemap.GE(to), take)
-	} else {
-		r.entries.AscendFunc(btreemap.GE(from), btreemap.LE(to), take)
-	}
-	return dst, more
-}
-
-func (r *recent) all() iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		for e := range r.entries.Ascend(btreemap.Min[Entry](), btreemap.Max[Entry]()) {
-			if !yield(e) {
-				return
-			}
-		}
-	}
 }
 
 // near does what table.near does.
@@ -541,12 +496,12 @@ func (x *Tables) Check(ctx context.Context) error {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
-		same := false
-		err = p.all(func(got iter.Seq[Entry]) { same = equal(r.all(), got) })
+		entries, same := slices.Collect(r.all()), false
+		err = p.all(func(got iter.Seq[Entry]) { same = equal(slices.Values(entries), got) })
 		if err != nil && !errors.Is(err, errTable) {
 			return err
 		}
-		if err != nil || !same || p.table.spans != r.spans || p.table.entries != r.entries.Len() {
+		if err != nil || !same || p.table.spans != r.spans || p.table.entries != len(entries) {
 			return fmt.Errorf("%s: %w", seg.Name, ErrTable)
 		}
 	}
