@@ -41,6 +41,9 @@ func (s *Store) Rows(ctx context.Context, q storage.RowQuery, f func(storage.Hea
 // the settlements that were added since.
 const headsAtOnce = 64
 
+// orgsAtOnce is how many organizations have a lookup at most. Each takes some 150 bytes for each segment.
+const orgsAtOnce = 256
+
 // lookups find what became of the rows of some heads.
 type lookups struct {
 	view  rowView
@@ -62,6 +65,9 @@ func (l *lookups) of(org string) (*lookup, error) {
 	gone, err := l.view.removals(org)
 	if err != nil {
 		return nil, err
+	}
+	if len(l.orgs) == orgsAtOnce {
+		clear(l.orgs)
 	}
 	tables := l.view.store.tables
 	of := &lookup{gone, tables.Cursor(tables.Lists(org).List(index.Settled, 0), false, 0, math.MaxUint64)}

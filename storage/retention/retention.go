@@ -6,7 +6,8 @@
 // first commits to the signed audit log how many records it will remove. Then it removes the
 // oldest records in small writes with pauses, so that decisions hardly wait. Each pass reads the
 // retention of each organization again. If the retention is unknown, nothing of that organization
-// is removed. While the store is not healthy, nothing is removed at all: the clock may be wrong. A shorter retention takes effect with the next pass. The removal cannot be undone.
+// is removed. While the store is not healthy, nothing is removed at all: the clock may be wrong. A
+// shorter retention takes effect with the next pass. The removal cannot be undone.
 package retention
 
 import (
