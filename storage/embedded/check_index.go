@@ -18,9 +18,9 @@ import (
 	"writ.example/writ/storage/embedded/segment"
 )
 
-// CheckIndex compares the rows that were read with the keys of their intents and decisions. It
-// compares the documents with their indexes. It compares the ends of both streams of writes with
-// the recorded tip. Its error is a *storage.BreakError or a failure to read.
+// CheckIndex compares the tables with the segments, and the rows that were read with those of the
+// segments. It compares the documents with their indexes. It compares the ends of both streams of
+// writes with the recorded tip. Its error is a *storage.BreakError or a failure to read.
 func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err error) {
 	defer readPanic(&err)
 	if read.Rows != nil {

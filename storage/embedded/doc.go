@@ -1,15 +1,14 @@
 // Package embedded stores all data of a deployment in one directory. It is for a service that runs
-// as a single process. The history is in a log of segments. A Pebble store has the documents, and
-// the keys that lead to items of the history.
+// as a single process. The history is in a log of segments, with tables that lead to its items. A
+// Pebble store has the documents.
 //
 // # History
 //
 // A commit is one frame of the log, with its signed head, records and entries. An import is a frame
 // without a head. Package segment writes and reads the frames, and item.go defines their content.
-// Package index finds items: each sealed segment has a table beside it, from which intents, lists of rows
-// and entries follow, and those of the active segment are in memory. view.go reads rows with them. What
-// Pebble keeps of the history are meters, counts and what is left of removed rows. A segment is rewritten
-// once half of its bytes are removed rows: see garbage.go.
+// Package index finds items by a table beside each sealed segment, and by memory for the active one. view.go
+// reads rows with it. Of the history, Pebble keeps meters, counts, removals and the leaves of removed rows. A
+// segment is rewritten once half of its bytes are removed rows: see garbage.go.
 //
 // # Keys
 //
@@ -26,7 +25,7 @@
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
 //	'W' …                                        values that follow from the history: see journal.go
 //	'c' org counted-by(1) day(4) value           counts of the hours: see counts.go
-//	'i' org intent-id                            what is left of a removed row: see retention.go
+//	'i' org intent-key                           what is left of a removed row: see retention.go
 //	'm' org month(4)                             meter         8 bytes
 //	'r' org                                      removals      see view.go
 //	'z' 'h' frame(8)                             the last kept frame: see streams.go

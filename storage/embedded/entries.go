@@ -37,7 +37,7 @@ func entryKindOf(b byte) storage.EntryKind {
 	return ""
 }
 
-// keyOf returns the key with which an entry is found in the index.
+// keyOf returns the text that is hashed to find an entry.
 func keyOf(k storage.EntryKind, entryKey string) string { return string(kindBytes[k]) + entryKey }
 
 // entryKey returns the key of an entry. It reads only the start of the item.

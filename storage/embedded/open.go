@@ -63,7 +63,7 @@ func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err err
 // in the cache, so the cache is several memtables larger than the filters need. Larger memtables made commits slower,
 // because they exceed the processor's caches and take most of Pebble's cache.
 //
-// Keys of rows begin with the organization. Therefore a run of level 0 overlaps the whole next level,
+// Most keys begin with the organization. Therefore a run of level 0 overlaps the whole next level,
 // and every compaction of level 0 rewrites the overlap. Such a compaction waits for eight runs rather
 // than two, which writes a quarter of the bytes. The filters keep look-ups in eight runs cheap.
 func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Options {

@@ -101,7 +101,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	return i.compare(s, noted)
 }
 
-// readOnlyCache is enough for reading each row once, in key order.
+// readOnlyCache is enough for reading each document once, in key order.
 const readOnlyCache = 16 << 20
 
 // errNoStore says that a directory has no store of writ's.

@@ -84,7 +84,7 @@ func (s *Store) snapshot(ctx context.Context, dir string) (at Snapshot, err erro
 	} else if need := s.health.minFree + snapshotRoom; free < need {
 		return at, fmt.Errorf("%d bytes are free, want %d", free, need)
 	}
-	// A rewritten segment lacks rows to which the keys of the checkpoint can lead.
+	// A segment that is rewritten after the checkpoint lacks rows whose removal the checkpoint does not have.
 	s.rewrites.RLock()
 	defer s.rewrites.RUnlock()
 	at, segments, err := s.checkpoint(ctx, dir)
