@@ -13,7 +13,7 @@ import (
 // format is the number of the directory's format. It covers the keys and values, and the items of
 // the segments. Open refuses a directory with another number, because this version would misread
 // the directory.
-const format = 12
+const format = 13
 
 var errFormat = errors.New("the data directory has another format")
 

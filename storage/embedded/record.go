@@ -18,9 +18,9 @@ import (
 // and would take fifteen times as long to write: see BenchmarkRecord.
 //
 //	row        = version(1) filtered rest
-//	version    = 08
+//	version    = 09
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
-//	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
+//	rest       = text(intent-id) digest(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
 //	             texts(reasons) receipt text(issued-at) digest(audit-digest)
 //	             [revisions] digest(details-digest) optional
@@ -29,7 +29,7 @@ import (
 //	             "fi" storage.Record.PackFindings, "lo" storage.Record.PackLeftOut
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
-//	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
+//	receipt    = text(decision) text(decision-id) digest(digest) zigzag(exp)
 //	             text(sig) text(kid)
 //	settlement = text(outcome) [zigzag(amount-minor)] text(currency)
 //	             text(external-ref) time releases(1)
@@ -42,7 +42,7 @@ import (
 // The receipt's decision and decision-id should equal the record's. Then they are written as empty
 // texts. Whether a settlement is unapproved follows from the decision and is not written. The
 // settlement has a row of its own: see entries.go.
-const recordVersion = 8
+const recordVersion = 9
 
 var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 
@@ -77,7 +77,7 @@ func (c *codec) row(r *storage.Record, bare bool) {
 func (c *codec) receipt(r *storage.Record, bare bool) {
 	c.filtered(r)
 	c.text(&r.IntentID)
-	c.text(&r.IntentDigest)
+	c.digest(&r.IntentDigest)
 	c.int(&r.PolicyVersion)
 	c.text(&r.Resource)
 	if c.present(r.Cost != nil) {
@@ -94,7 +94,7 @@ func (c *codec) receipt(r *storage.Record, bare bool) {
 	c.texts(&r.Reasons)
 	c.usual(&r.Receipt.Decision, r.Decision.String())
 	c.usual(&r.Receipt.DecisionID, r.DecisionID)
-	c.text(&r.Receipt.Digest)
+	c.digest(&r.Receipt.Digest)
 	c.int(&r.Receipt.Exp)
 	c.signed(&r.Receipt.Sig, &r.Receipt.KeyID, bare)
 }

@@ -173,16 +173,17 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 // format, and nothing is changed.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "13", `its format is "13", and this writ reads format 12 only: start the writ that wrote the directory`},
+		{"newer", "\x00writ", "14", `its format is "14", and this writ reads format 13 only: start the writ that wrote the directory`},
 		{"damaged", "\x00writ", "x", `its format is "x"`},
-		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 12 only`},
+		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 13 only`},
 		{"before rows had the agent's key", "\x00writ", "7", `its format is "7"`},
-		{"before rows had findings", "\x00writ", "8", `its format is "8", and this writ reads format 12 only: start the writ that wrote the directory, or export`},
-		{"before rows were counted", "\x00writ", "9", `its format is "9", and this writ reads format 12 only: start the writ that wrote the directory, or export`},
-		{"with a key for each intent", "\x00writ", "10", `its format is "10", and this writ reads format 12 only`},
+		{"before rows had findings", "\x00writ", "8", `its format is "8", and this writ reads format 13 only: start the writ that wrote the directory, or export`},
+		{"before rows were counted", "\x00writ", "9", `its format is "9", and this writ reads format 13 only: start the writ that wrote the directory, or export`},
+		{"with a key for each intent", "\x00writ", "10", `its format is "10", and this writ reads format 13 only`},
 		{"not writ's", "key", "value", "not writ's"},
-		{"with keys for rows", "\x00writ", "11", `its format is "11", and this writ reads format 12 only`},
-		{"known, with no tip beside it", "\x00writ", "12", "data.tip, which notes how far the store has come, is missing"},
+		{"with digests as text", "\x00writ", "12", `its format is "12", and this writ reads format 13 only`},
+		{"with keys for rows", "\x00writ", "11", `its format is "11", and this writ reads format 13 only`},
+		{"known, with no tip beside it", "\x00writ", "13", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()

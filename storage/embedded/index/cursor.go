@@ -35,7 +35,8 @@ func (x *Tables) Cursor(name Name, back bool, least, greatest uint64) *Cursor {
 	last := uint64(math.MaxUint64)
 	for i, p := range slices.Backward(x.all()) {
 		s := p.span(name.class())
-		if s = (span{max(s.least, least), min(s.greatest, greatest)}); s.least <= s.greatest {
+		s = span{max(s.least, least), min(s.greatest, greatest)}
+		if s.least <= s.greatest && !p.lacks(x, name) {
 			c.parts = append(c.parts, partCursor{part: i, p: p, last: last, span: s})
 		}
 		last = p.first - 1
@@ -164,9 +165,6 @@ func (c *Cursor) fill(p *partCursor) (err error) {
 		p.start = p.from
 	}
 	p.buf, p.read, p.done = p.buf[:0], true, true
-	if p.p.lacks(c.x, c.name) {
-		return nil
-	}
 	var more bool
 	p.buf, more, err = p.p.near(p.from, c.end(p), c.back, p.buf, &c.block)
 	if err != nil {

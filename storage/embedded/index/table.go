@@ -240,8 +240,8 @@ func (t *table) read(b []byte, at int64) error {
 	return err
 }
 
-// block appends to dst the entries of block i from least to greatest. It reads the block into room, which it makes if it
-// is nil.
+// block appends to dst the entries of block i from least to greatest. It reads the block into room, and makes room if
+// it is nil.
 func (t *table) block(i int, least, greatest Entry, dst []Entry, room *[]byte) ([]Entry, error) {
 	if *room == nil {
 		*room = make([]byte, blockLen)

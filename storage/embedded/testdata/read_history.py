@@ -320,13 +320,14 @@ def settlement(r):
 
 def row(r, org, decision_id, kid):
     version = r.byte()
-    if version != 8:
+    if version != 9:
         raise Damaged("a row of version %d" % version)
     d = {"organization_id": org, "decision_id": decision_id}
     d["decision"] = DECISIONS[r.byte()]
     d["decided_at"] = r.time()
-    for name in ("policy_id", "agent_id", "action_type", "intent_id", "intent_digest"):
+    for name in ("policy_id", "agent_id", "action_type", "intent_id"):
         d[name] = r.text()
+    d["intent_digest"] = r.digest()
     d["policy_version"], d["resource"] = r.int(), r.text()
     if r.flag():
         d["cost"] = {"amount_minor": r.int(), "currency": r.text()}
@@ -339,7 +340,7 @@ def row(r, org, decision_id, kid):
     d["reasons"] = r.texts()
     d["receipt"] = {
         "decision": r.text() or d["decision"], "decision_id": r.text() or decision_id,
-        "digest": r.text(), "exp": r.int(), "sig": r.text(), "kid": r.text() or kid,
+        "digest": r.digest(), "exp": r.int(), "sig": r.text(), "kid": r.text() or kid,
     }
     d["issued_at"] = r.text()
     d["audit_digest"] = r.digest()
