@@ -67,9 +67,15 @@ func (s *Server) exportOrganization(r *request) error {
 	if err != nil {
 		return fmt.Errorf("reading the organization: %w", err)
 	}
-	ends := time.Now().Add(partTime)
+	var ends time.Time // from the first row on, because finding it can take long
+	ended := func() bool {
+		if ends.IsZero() {
+			ends = time.Now().Add(partTime)
+		}
+		return time.Now().After(ends)
+	}
 	next, stop := iter.Pull2(transfer.Part(ctx, state, begun, transfer.ExportConfig{Organization: r.who.org,
-		Keys: keys, Now: s.decisions.Now, Ends: func() bool { return time.Now().After(ends) }}))
+		Keys: keys, Now: s.decisions.Now, Ends: ended}))
 	release = sync.OnceFunc(func() {
 		stop()
 		if err := state.Close(); err != nil {

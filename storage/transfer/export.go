@@ -57,7 +57,8 @@ type ExportConfig struct {
 	Now func() time.Time
 	// Progress counts rows.
 	Progress ledger.Progress
-	// Ends reports, after each row, whether a part ends: see [Part]. It may be nil.
+	// Ends reports, after each row and from time to time among removed rows, whether a part ends: see [Part]. It may be
+	// nil.
 	Ends func() bool
 }
 
@@ -318,7 +319,9 @@ func (e *exporter) removedBefore(id string) error {
 		if err := e.line(&line{Removed: removedOf(t)}); err != nil {
 			return err
 		}
-		e.some = e.some[1:]
+		if e.some = e.some[1:]; len(e.some) == 0 && !e.all && e.cfg.ended() { // the next ones take another pass
+			return errPartEnds
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -86,5 +88,32 @@ func TestExporter_RemovedInOrder(t *testing.T) {
 				t.Errorf("with room for %d, from %d: %d passes, want at most %d", most, from, src.passes, limit)
 			}
 		}
+	}
+}
+
+// TestExporter_PartsAmongRemoved checks that a part also ends among removed rows, of which each part reads some, and that
+// the parts have each once.
+func TestExporter_PartsAmongRemoved(t *testing.T) {
+	const n, most = 100, 7
+	src := &buried{}
+	for i := range n {
+		id := fmt.Sprintf("01a1fe16-6700-7f79-840b-%012d", i)
+		src.removed = append(src.removed, &storage.Tombstone{OrganizationID: "acme", DecisionID: id, Leaves: make([]receipt.Leaf, 1)})
+	}
+	last, parts, got := "", 0, 0
+	for err := errPartEnds; errors.Is(err, errPartEnds); parts++ {
+		e := exporter{ctx: t.Context(), src: src, out: bufio.NewWriter(io.Discard), tombstones: tombstones{most: most}}
+		e.cfg.Organization, e.cfg.Ends = "acme", func() bool { return true }
+		e.state.header, e.state.last = &Header{OrganizationID: "acme", Last: src.removed[n-1].DecisionID}, last
+		if err = e.history(); err != nil && !errors.Is(err, errPartEnds) {
+			t.Fatal(err)
+		}
+		if e.state.last <= last {
+			t.Fatalf("a part ends at %q, where it began", last)
+		}
+		last, got = e.state.last, got+int(e.state.tree.Removed)
+	}
+	if got != n || parts < n/(2*most) || parts > n/most+1 {
+		t.Errorf("%d parts have %d removed rows, want %d in some %d parts", parts, got, n, n/most)
 	}
 }
