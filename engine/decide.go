@@ -104,7 +104,7 @@ func (c *CompiledRule) spoken(e *evaluation) []Finding {
 
 // undecided returns the rule's findings if its condition could not be evaluated because of err.
 func (c *CompiledRule) undecided(err error) []Finding {
-	why, f := condition.Diagnose(err), c.errored
+	why, f := condition.Diagnose(err), c.errored()
 	f.Cause, f.Field = why.Cause.String(), why.Field
 	if why.IsFilling() {
 		f.Reason = c.Reason(why.Error())

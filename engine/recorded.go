@@ -210,7 +210,7 @@ func (x *recorded) messages(c *CompiledRule) (n int) {
 func (x *recorded) findingOf(c *CompiledRule) *Finding {
 	for i := range x.Findings {
 		f := &x.Findings[i]
-		says := f.Reason == c.finding[0].Reason || f.Reason == c.errored.Reason
+		says := f.Reason == c.finding[0].Reason || f.Reason == c.errored().Reason
 		if !x.Overruled && says && f.RuleID == c.rule.ID && f.RuleRevision == c.rule.Revision {
 			return f
 		}

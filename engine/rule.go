@@ -121,10 +121,7 @@ type CompiledRule struct {
 	// speaks says that the condition can have messages.
 	speaks bool
 	// finding is reported if the rule decides. It is a slice of one finding, which all results share.
-	// errored is reported, with its cause, if the rule decides because its condition could not be
-	// evaluated.
 	finding []Finding
-	errored Finding
 	// err is the reason why a stored rule does not compile. It is nil for all other rules.
 	err error
 }
@@ -258,16 +255,20 @@ func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRul
 	if act.reason != "" {
 		reason = act.reason
 	}
-	find := func(reason string) Finding {
-		text := ruleReason(code, reason, r.Name)
-		return Finding{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID, RuleRevision: r.Revision}
-	}
 	return &CompiledRule{
 		rule: r, outcome: act.decision, cond: cond,
 		readsResource: cond.ReadsResource, readsAgent: cond.ReadsAgent, demands: cond.Demands,
-		finding: []Finding{find(reason)},
-		errored: find("the condition could not be evaluated, which counts as a match"),
+		finding: []Finding{{Code: code, Outcome: act.decision, Reason: ruleReason(code, reason, r.Name), RuleID: r.ID,
+			RuleRevision: r.Revision}},
 	}
+}
+
+// errored returns the finding that is reported, with its cause, if the rule decides because its condition could not be
+// evaluated.
+func (c *CompiledRule) errored() Finding {
+	f := c.finding[0]
+	f.Reason = c.Reason("the condition could not be evaluated, which counts as a match")
+	return f
 }
 
 func ruleReason(code Code, text, rule string) string {

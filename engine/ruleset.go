@@ -124,7 +124,7 @@ func (c *CompiledRule) reuse(r Rule) *CompiledRule {
 	next.rule = r
 	if r.Revision != c.rule.Revision {
 		next.finding = slices.Clone(c.finding)
-		next.finding[0].RuleRevision, next.errored.RuleRevision = r.Revision, r.Revision
+		next.finding[0].RuleRevision = r.Revision
 	}
 	return &next
 }
@@ -178,7 +178,7 @@ func (rs *RuleSet) Size() int { return rs.size }
 
 // ruleBytes is the measured size of a compiled rule in memory, without its texts and its
 // condition.
-const ruleBytes = 800
+const ruleBytes = 680
 
 func (rs *RuleSet) measure() int {
 	size := rs.index.size()
@@ -191,7 +191,7 @@ func (rs *RuleSet) measure() int {
 // Size returns the approximate size of the rule in memory, in bytes.
 func (c *CompiledRule) Size() int {
 	size := ruleBytes + len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
-		len(c.finding[0].Reason) + len(c.errored.Reason) + c.cond.Bytes()
+		len(c.finding[0].Reason) + c.cond.Bytes()
 	if c.rego != nil {
 		size += c.rego.Size()
 	}

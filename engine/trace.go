@@ -214,7 +214,7 @@ func (t *Trace) end(e *evaluation, r Result) {
 		a.Decides = slices.ContainsFunc(r.Findings, func(f Finding) bool {
 			if a.Verdict == Failed {
 				f.Cause, f.Field = "", ""
-				return f == a.Rule.errored
+				return f == a.Rule.errored()
 			}
 			return a.Verdict == Matched && f == a.Rule.finding[0]
 		})

@@ -33,15 +33,21 @@ const (
 
 	// A process rests that has made less than restRate bytes of garbage in each of the last restFor
 	// seconds. It gives back what it does not use, once it has made restLeast bytes of garbage.
-	restRate  = 1 << 20
+	restRate  = 256 << 10
 	restFor   = 10
-	restLeast = 16 << 20
+	restLeast = 24 << 20
 )
 
 // roomFor returns how much garbage there may be, in bytes. scanned is how many bytes a collection has to scan, and made
 // how many bytes of garbage are made in a second. There are at most three collections a second, and a collection scans
 // at most half of the bytes that were allocated before it.
 func roomFor(scanned, made uint64) uint64 { return max(leastRoom, 2*scanned, made/3) }
+
+// scannedOf returns how many of the live bytes a collection scans. scannable is how many of the bytes of all objects it
+// would scan. They have garbage, too: if the room grew with it, no collection would come.
+func scannedOf(live, scannable, objects uint64) uint64 {
+	return uint64(float64(live) * min(1, float64(scannable)/float64(max(objects, 1))))
+}
 
 // tuneGarbage sets the limits of the collector that the variables GOGC and GOMEMLIMIT of Go's
 // runtime do not set. It keeps the room for garbage until stop is called.
@@ -76,8 +82,10 @@ func tuneGarbage() (stop func()) {
 
 // room keeps the percentage of the collector.
 type room struct {
-	sampled []metrics.Sample // live, scanned and allocated bytes, scanned bytes of stacks and of globals
-	made    uint64           // allocated bytes at the last sample
+	// sampled are the bytes that the last collection left, those of the heap that one would scan if nothing were
+	// garbage, all that were allocated, the scanned ones of stacks and of globals, and those of all objects.
+	sampled []metrics.Sample
+	made    uint64 // allocated bytes at the last sample
 	at      time.Time
 	percent int
 	rested  int    // seconds
@@ -88,7 +96,7 @@ func newRoom() *room {
 	r := &room{}
 	for _, name := range [...]string{
 		"/gc/heap/live:bytes", "/gc/scan/heap:bytes", "/gc/heap/allocs:bytes", "/gc/scan/stack:bytes",
-		"/gc/scan/globals:bytes",
+		"/gc/scan/globals:bytes", "/memory/classes/heap/objects:bytes",
 	} {
 		r.sampled = append(r.sampled, metrics.Sample{Name: name})
 	}
@@ -98,7 +106,8 @@ func newRoom() *room {
 // set sets the percentage. A change stops all requests for a moment, so it sets none that is nearly the same.
 func (r *room) set() {
 	metrics.Read(r.sampled)
-	live, scanned, made := r.sampled[0].Value.Uint64(), r.sampled[1].Value.Uint64(), r.sampled[2].Value.Uint64()
+	live, made := r.sampled[0].Value.Uint64(), r.sampled[2].Value.Uint64()
+	scanned := scannedOf(live, r.sampled[1].Value.Uint64(), r.sampled[5].Value.Uint64())
 	now := time.Now()
 	rate := uint64(0)
 	if since := now.Sub(r.at); !r.at.IsZero() && since > 0 {

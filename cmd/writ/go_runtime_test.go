@@ -47,6 +47,16 @@ func TestRoom(t *testing.T) {
 			t.Errorf("roomFor(%d, %d) = %d, want %d", tt.scanned, tt.made, got, tt.want)
 		}
 	}
+	for _, tt := range []struct{ live, scannable, objects, want uint64 }{
+		{40 * MiB, 30 * MiB, 40 * MiB, 30 * MiB},
+		{40 * MiB, 300 * MiB, 400 * MiB, 30 * MiB}, // most is garbage
+		{40 * MiB, 50 * MiB, 45 * MiB, 40 * MiB},   // sampled while a collection ends
+		{0, 0, 0, 0},
+	} {
+		if got := scannedOf(tt.live, tt.scannable, tt.objects); got != tt.want {
+			t.Errorf("scannedOf(%d, %d, %d) = %d, want %d", tt.live, tt.scannable, tt.objects, got, tt.want)
+		}
+	}
 	percent := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	runtime.GC()
