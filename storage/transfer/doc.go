@@ -19,8 +19,8 @@
 // Id is a UUIDv7. Last is the greatest decision id of the file, and empty if the file has no rows. Forgotten is later
 // than all intents were issued whose removed decisions the source has forgotten, or a store before it. It is absent if
 // there are none. Keys is the JSON Web Key Set of the source. Rows and removed rows are in the order of their decision
-// ids, each greater than the one before. A removed row was removed by retention, but its intent stays decided. A leaf is
-// {"chain","seq","index","hash"}, chain and hash in hex.
+// ids, each greater than the one before. A removed row was removed by retention, but its intent stays decided.
+// A leaf is {"chain","seq","index","hash"}, chain and hash in hex.
 //
 // A document's kind is organization (a stop), agent, list, library, rule, plan, counts, details, origin,
 // revision, policy or key. Its id is
