@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,8 +25,9 @@ const (
 	fewRows = 10_000
 	// buildPatience is how long a build may take.
 	buildPatience = 7 * 24 * time.Hour
-	// progressEvery is how often a build logs its progress.
+	// progressEvery is how often a build logs its progress, and buildRest how long it rests after an error.
 	progressEvery = 10 * time.Second
+	buildRest     = 10 * time.Second
 )
 
 // builds are the indexes that are being built.
@@ -117,25 +119,29 @@ func (s *Store) build(ctx context.Context, b *building) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(progressEvery):
+		case <-time.After(buildRest):
 		}
 	}
 }
 
-// awaitBuild logs the progress of a build until it is done.
+// awaitBuild asks for the progress of a build every second until it is done, and logs it regularly.
 func (s *Store) awaitBuild(ctx context.Context, b *building, done <-chan error) error {
-	tick := time.NewTicker(progressEvery)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var logged time.Time
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			progress := s.progressOf(ctx, b.collection)
-			s.builds.mu.Lock()
-			b.progress = progress
-			text := b.String()
-			s.builds.mu.Unlock()
+		}
+		progress := s.progressOf(ctx, b.collection)
+		s.builds.mu.Lock()
+		b.progress = cmp.Or(progress, b.progress)
+		text := b.String()
+		s.builds.mu.Unlock()
+		if time.Since(logged) >= progressEvery {
+			logged = time.Now()
 			s.health.log.Info(text)
 		}
 	}
@@ -167,11 +173,34 @@ func (s *Store) progressOf(ctx context.Context, collection string) string {
 	return fmt.Sprintf("%d of %d rows", rows[0].Progress.Done, rows[0].Progress.Total)
 }
 
-// makeIndexes compares the indexes of a collection that was there before, and makes those that are missing:
-// at once in a collection with few rows, otherwise in the background.
+// indexesOf returns the names of the indexes of a collection, those that are whole and those that are being built.
+func (s *Store) indexesOf(ctx context.Context, collection string) (whole, built []string, err error) {
+	cursor, err := s.db.RunCommandCursor(ctx, doc("listIndexes", collection, "includeBuildUUIDs", true))
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows []struct {
+		Name string `bson:"name"`
+		Spec struct {
+			Name string `bson:"name"`
+		} `bson:"spec"` // of an index that is being built
+	}
+	err = cursor.All(ctx, &rows)
+	for _, row := range rows {
+		if row.Name != "" {
+			whole = append(whole, row.Name)
+		} else {
+			built = append(built, row.Spec.Name)
+		}
+	}
+	return whole, built, err
+}
+
+// makeIndexes compares the whole indexes of a collection that was there before. It makes those that are missing:
+// at once in a collection with few rows, otherwise in the background. It waits for no build of another handle.
 func (s *Store) makeIndexes(ctx context.Context, shape *shape) error {
 	c := s.db.Collection(shape.name)
-	specs, err := c.Indexes().ListSpecifications(ctx)
+	whole, built, err := s.indexesOf(ctx, shape.name)
 	if err != nil {
 		return err
 	}
@@ -182,8 +211,7 @@ func (s *Store) makeIndexes(ctx context.Context, shape *shape) error {
 	var now []mongo.IndexModel
 	for _, index := range shape.indexes {
 		name := nameOf(index)
-		there := slices.ContainsFunc(specs, func(spec mongo.IndexSpecification) bool { return spec.Name == name })
-		if there || rows <= fewRows {
+		if slices.Contains(whole, name) || rows <= fewRows && !slices.Contains(built, name) {
 			now = append(now, index)
 		} else {
 			s.builds.wants(shape.name, index)

@@ -66,18 +66,17 @@ func (s *Store) keepOnce(ctx context.Context) error {
 	return s.removeSlots(ctx)
 }
 
-// keepIndexes begins to build the indexes that a collection does not have.
+// keepIndexes begins to build the indexes that a collection does not have. It joins the builds of other handles.
 func (s *Store) keepIndexes(ctx context.Context, shape *shape) error {
 	if len(shape.indexes) == 0 {
 		return nil
 	}
-	specs, err := s.db.Collection(shape.name).Indexes().ListSpecifications(ctx)
+	whole, _, err := s.indexesOf(ctx, shape.name)
 	if err != nil {
 		return err
 	}
 	for _, index := range shape.indexes {
-		name := nameOf(index)
-		if slices.ContainsFunc(specs, func(spec mongo.IndexSpecification) bool { return spec.Name == name }) {
+		if slices.Contains(whole, nameOf(index)) {
 			continue
 		}
 		if b, isNew := s.builds.wants(shape.name, index); isNew {

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
@@ -72,16 +72,15 @@ func TestRenew_OfAnOldSchema(t *testing.T) {
 
 func hasIndex(t *testing.T, s *Store, name string) bool {
 	t.Helper()
-	specs, err := s.records().Indexes().ListSpecifications(t.Context())
+	whole, _, err := s.indexesOf(t.Context(), recordsName)
 	must(t, err)
-	return slices.ContainsFunc(specs, func(spec mongo.IndexSpecification) bool { return spec.Name == name })
+	return slices.Contains(whole, name)
 }
 
-// TestOpen_BuildsAnIndexInTheBackground opens a handle on many rows without an index. It must decide at once,
-// and only what needs the index must wait for it.
+// TestOpen_BuildsAnIndexInTheBackground opens handles on many rows without an index, while the server doesn't finish
+// its build. Each must decide at once, and only what needs the index must wait for it.
 func TestOpen_BuildsAnIndexInTheBackground(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	app := o.Database + "-builds"
 	s, w := openTest(t, o), storagetest.NewWriter()
 	mustCommit(t, w, s, w.Record("org"))
 	const name = "o_1_d_-1"
@@ -92,32 +91,48 @@ func TestOpen_BuildsAnIndexInTheBackground(t *testing.T) {
 	_, err := s.records().InsertMany(t.Context(), ballast)
 	must(t, err)
 	must(t, s.records().Indexes().DropOne(t.Context(), name))
-	failing(t, sharedSet(t), app, bson.A{"createIndexes"}, "blockConnection", true, "blockTimeMS", 4000)
+	hang := func(mode string) {
+		must(t, sharedSet(t).Admin(context.Background(),
+			doc("configureFailPoint", "hangAfterStartingIndexBuild", "mode", mode)))
+	}
+	hang("alwaysOn")
+	t.Cleanup(func() { hang("off") })
 	log := &logged{}
-	o.Log, o.URI = log.logger(), o.URI+"&appName="+app
-	b := openTest(t, o)
-	if text := b.Building(); !strings.Contains(text, "the index o_1_d_-1 of the collection records is being built") {
-		t.Errorf("Building = %q", text)
-	}
+	o.Log = log.logger()
+	first := openTest(t, o)
+	await(t, "the build", func() bool {
+		_, built, err := first.indexesOf(t.Context(), recordsName)
+		must(t, err)
+		return slices.Equal(built, []string{name})
+	})
+	second := openTest(t, o) // joins the build of the first
 	r := w.Record("org")
-	mustCommit(t, w, b, r)
-	if got, err := b.Decided(t.Context(), "org", r.IntentID, ""); err != nil || got.DecisionID != r.DecisionID {
-		t.Errorf("Decided = %v, %v", got, err)
-	}
-	must(t, b.Healthy(t.Context()))
-	_, _, listed := b.ListRecords(t.Context(), "org", storage.Filter{}, storage.Page{Limit: 1})
-	_, read := b.Record(t.Context(), "org", r.DecisionID)
-	for name, err := range map[string]error{"ListRecords": listed, "Record": read} {
-		if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "is being built") {
-			t.Errorf("%s without its index = %v, want that it is being built", name, err)
+	mustCommit(t, w, second, r)
+	for _, b := range []*Store{first, second} {
+		if text := b.Building(); !strings.Contains(text, "the index o_1_d_-1 of the collection records is being built") {
+			t.Errorf("Building = %q", text)
+		}
+		if got, err := b.Decided(t.Context(), "org", r.IntentID, ""); err != nil || got.DecisionID != r.DecisionID {
+			t.Errorf("Decided = %v, %v", got, err)
+		}
+		must(t, b.Healthy(t.Context()))
+		_, _, listed := b.ListRecords(t.Context(), "org", storage.Filter{}, storage.Page{Limit: 1})
+		_, read := b.Record(t.Context(), "org", r.DecisionID)
+		for name, err := range map[string]error{"ListRecords": listed, "Record": read} {
+			if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "is being built") {
+				t.Errorf("%s without its index = %v, want that it is being built", name, err)
+			}
 		}
 	}
-	await(t, "the index", func() bool { return b.Building() == "" })
-	if !hasIndex(t, b, name) || !strings.Contains(log.String(), "an index was built") {
-		t.Errorf("the index is there: %t, the log is %s", hasIndex(t, b, name), log)
+	hang("off")
+	for _, b := range []*Store{first, second} {
+		await(t, "the index", func() bool { return b.Building() == "" })
+		if _, err := b.Record(t.Context(), "org", r.DecisionID); err != nil {
+			t.Errorf("Record with its index = %v", err)
+		}
 	}
-	if _, err := b.Record(t.Context(), "org", r.DecisionID); err != nil {
-		t.Errorf("Record with its index = %v", err)
+	if !hasIndex(t, first, name) || !strings.Contains(log.String(), "an index was built") {
+		t.Errorf("the index is there: %t, the log is %s", hasIndex(t, first, name), log)
 	}
 }
 
