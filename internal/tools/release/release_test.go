@@ -346,18 +346,43 @@ func bills(t *testing.T, out string) {
 			t.Errorf("%v has the lists %v", one, names)
 			continue
 		}
-		list := new(cyclonedx.BOM)
-		decoder := cyclonedx.NewBOMDecoder(strings.NewReader(read(t, names[0])), cyclonedx.BOMFileFormatJSON)
-		if err := decoder.Decode(list); err != nil || list.Components == nil || list.Metadata.Component.Name != "writ.example/writ" {
-			t.Errorf("%s is no list of writ: %v", names[0], err)
-			continue
-		}
+		bill(t, names[0])
+	}
+}
+
+// bill holds that a list of modules is CycloneDX, and has what writ links.
+func bill(t *testing.T, name string) {
+	t.Helper()
+	list := new(cyclonedx.BOM)
+	decoder := cyclonedx.NewBOMDecoder(strings.NewReader(read(t, name)), cyclonedx.BOMFileFormatJSON)
+	err := decoder.Decode(list)
+	if err != nil || list.Components == nil || list.Metadata.Component.Name != "writ.example/writ" {
+		t.Errorf("%s is no list of writ: %v", name, err)
+		return
+	}
+	for _, module := range []string{"github.com/gofiber/fiber/v2", "github.com/cockroachdb/pebble/v2", "std"} {
 		if !slices.ContainsFunc(*list.Components, func(c cyclonedx.Component) bool {
-			return c.Name == "github.com/gofiber/fiber/v2" && c.Version != "" && c.PackageURL != "" && c.Hashes != nil
+			return c.Name == module && c.Version != "" && c.PackageURL != "" && (c.Hashes != nil || module == "std")
 		}) {
-			t.Errorf("%s lacks a module that writ links", names[0])
+			t.Errorf("%s lacks %s, which writ links", name, module)
 		}
 	}
+}
+
+// TestBill builds the program for one target and lists its modules.
+func TestBill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: it compiles writ")
+	}
+	dir, r := t.TempDir(), release{root: "../../..", tag: "v1.2.3"}
+	program, name := filepath.Join(dir, "writ"), filepath.Join(dir, "writ.cdx.json")
+	if err := r.build(t.Context(), target{runtime.GOOS, runtime.GOARCH}, program); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.bill(t.Context(), program, name); err != nil {
+		t.Fatal(err)
+	}
+	bill(t, name)
 }
 
 // TestChart packs the Helm chart with the version of a release.
