@@ -26,21 +26,19 @@ type First struct {
 // name. A store with a [storage.Prefetcher] gets four requests, where single reads make sixteen.
 func (r *Registry) First(ctx context.Context, org, policyID, agent string) (*First, error) {
 	var f *First
-	revision, err := r.load(ctx, org, func(tx storage.Reader) (revision, loaded int64, err error) {
+	_, err := r.load(ctx, org, func(tx storage.Reader) (revision, loaded int64, err error) {
 		f = new(First)
 		if err = storage.Prefetch(tx, firstQueries(org)...); err == nil {
 			err = f.read(tx, org, policyID, agent)
 		}
 		if err == nil {
-			revision, loaded, err = rulesRevision(tx, org)
+			loaded, err = f.readRules(tx, org)
 		}
-		return revision, loaded, err
+		return f.Revision, loaded, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(f.Rules, CompareRules)
-	f.Revision = revision
 	return f, nil
 }
 
@@ -61,17 +59,33 @@ func (f *First) read(tx storage.Reader, org, policyID, agent string) (err error)
 	if f.Stop, err = ifAny(storage.Stops.Get(tx, org, storage.StopID)); err != nil {
 		return err
 	}
-	if f.Rules, err = values(tx, storage.Rules, org); err != nil {
-		return err
-	}
-	if f.Libraries, err = values(tx, storage.Libraries, org); err != nil {
-		return err
-	}
 	if f.Policy, err = ifAny(newest(tx, org, policyID)); err != nil {
 		return err
 	}
 	f.Agents, err = agentsNamed(tx, org, agent)
 	return err
+}
+
+// readRules reads the results of RulesAndLibraries. loaded is the greatest revision of a rule, a list or a library.
+func (f *First) readRules(tx storage.Reader, org string) (loaded int64, err error) {
+	if f.Rules, err = values(tx, storage.Rules, org); err != nil {
+		return 0, err
+	}
+	if f.Libraries, err = values(tx, storage.Libraries, org); err != nil {
+		return 0, err
+	}
+	if f.Revision, loaded, err = rulesRevision(tx, org, storage.ListKind); err != nil {
+		return 0, err
+	}
+	for i := range f.Rules {
+		loaded = max(loaded, f.Rules[i].Revision)
+	}
+	for i := range f.Libraries {
+		loaded = max(loaded, f.Libraries[i].Revision)
+	}
+	f.Revision = max(f.Revision, loaded)
+	slices.SortFunc(f.Rules, CompareRules)
+	return loaded, nil
 }
 
 // ifAny returns nil for a document that does not exist.

@@ -49,7 +49,7 @@ func (r *Registry) load(
 			return revision, err
 		}
 		err := r.update(ctx, org, func(tx storage.Tx) error {
-			now, _, err := rulesRevision(tx, org)
+			now, _, err := rulesRevision(tx, org, storage.RuleKind, storage.ListKind, storage.LibraryKind)
 			if err != nil {
 				return err
 			}
@@ -81,10 +81,10 @@ func isNoted(tx storage.Reader, org string, loaded int64) (bool, error) {
 	return err == nil && noted.Through >= loaded, err
 }
 
-// rulesRevision returns the revision of org's rules, and the greatest revision of a rule, a list or a
-// library.
-func rulesRevision(tx storage.Reader, org string) (revision, loaded int64, err error) {
-	for _, kind := range []storage.Kind{storage.RuleKind, storage.ListKind, storage.LibraryKind} {
+// rulesRevision returns the revision of org's rules as far as documents of the given kinds decide it, and the
+// greatest revision of such a document. The kinds of all are rules, lists and libraries.
+func rulesRevision(tx storage.Reader, org string, kinds ...storage.Kind) (revision, loaded int64, err error) {
+	for _, kind := range kinds {
 		err := tx.Scan(storage.Query{Kind: kind, Org: org}, func(_ []byte, d storage.Document) (bool, error) {
 			loaded = max(loaded, revisionOf(d))
 			return true, nil

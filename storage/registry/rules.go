@@ -94,7 +94,7 @@ func (r *Registry) Rule(ctx context.Context, org, ruleID string) (*engine.Rule, 
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
 	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
 		if rules, err = values(tx, storage.Rules, org); err == nil {
-			revision, _, err = rulesRevision(tx, org)
+			revision, _, err = rulesRevision(tx, org, storage.RuleKind, storage.ListKind, storage.LibraryKind)
 		}
 		return rules, err
 	})
@@ -109,17 +109,12 @@ func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rul
 func (r *Registry) RulesAndLibraries(
 	ctx context.Context, org string,
 ) (rules []engine.Rule, libraries []engine.Library, revision int64, err error) {
+	var f First
 	revision, err = r.load(ctx, org, func(tx storage.Reader) (revision, loaded int64, err error) {
-		if rules, err = values(tx, storage.Rules, org); err == nil {
-			libraries, err = values(tx, storage.Libraries, org)
-		}
-		if err == nil {
-			revision, loaded, err = rulesRevision(tx, org)
-		}
-		return revision, loaded, err
+		loaded, err = f.readRules(tx, org)
+		return f.Revision, loaded, err
 	})
-	slices.SortFunc(rules, CompareRules)
-	return rules, libraries, revision, err
+	return f.Rules, f.Libraries, revision, err
 }
 
 // values returns the documents of org in a collection, in the order of their ids.
