@@ -287,7 +287,8 @@ func TestEvaluate_EveryFaultRefuses(t *testing.T) {
 			h := start(t)
 			h.register(acme)
 			token := h.operator(acme)
-			h.tell(storage.Change{Kind: storage.SubscriptionKind, Org: acme}) // register has cached the plan
+			h.tell(storage.Change{Kind: storage.SubscriptionKind, Org: acme}) // register has cached the plan and the policy
+			h.tell(storage.Change{Kind: storage.PolicyKind, Org: acme, ID: policyID})
 			h.store.fail(call, errors.New("disk on fire at /var/secret"))
 			body := intent()
 			for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {

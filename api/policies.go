@@ -94,6 +94,9 @@ func (s *Server) registerPolicy(r *request, in *registerBody) error {
 	if err != nil {
 		return fmt.Errorf("storing a policy: %w", err)
 	}
+	// The first decision finds the policy compiled, as the check of the body has compiled it. A decision that needs
+	// the policy reports an error of its load.
+	_, _ = s.decisions.Sets.Policy(r.ctx, nil, r.who.org, p.PolicyID)
 	return r.created(registered{created, p, p.Warnings()})
 }
 

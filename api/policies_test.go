@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ.example/writ/engine"
+	"writ.example/writ/internal/metricstest"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
 )
@@ -55,6 +56,26 @@ func TestDecision_Resources_Registering(t *testing.T) {
 			t.Errorf("policy_id = %s, want %s", got.PolicyID, policyID)
 		}
 	})
+}
+
+// TestRegisterPolicy_Compiled checks that a decision under a policy that was just registered, or replaced, compiles
+// none, and decides under the newest version.
+func TestRegisterPolicy_Compiled(t *testing.T) {
+	h := start(t)
+	loads := func() float64 {
+		return metricstest.Read(t, h.server.cfg.Registry)["writ_cache_loads_total policies"].Value
+	}
+	for i, status := range []string{"active", "suspended"} {
+		h.register(acme, obj{"version": i + 1, "status": status})
+		before := loads()
+		if before != float64(i+1) {
+			t.Errorf("%v loads after %d registrations, want one for each", before, i+1)
+		}
+		got := read[result](h.evaluate(acme, intent()))
+		if n := loads() - before; got.Approved != (status == "active") || n != 0 {
+			t.Errorf("evaluate under a version that is %s = %+v with %v loads, want none", status, got, n)
+		}
+	}
 }
 
 // TestDecision_Resources_RegisteringWarns checks "A warning (warnings: [{field, message}] in the 201): what can match

@@ -70,6 +70,7 @@ func TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies(t *testing.T
 	h := start(t)
 	h.register(acme)
 	h.store.corrupt = func(p *engine.ActionPolicy) { p.BlockedResourcePatterns = []string{"a["} }
+	h.tell(storage.Change{Kind: storage.PolicyKind, Org: acme, ID: policyID}) // register has cached the policy
 	got := read[result](h.evaluate(acme, intent()).wantStatus(http.StatusOK))
 	if got.Approved || len(got.Reasons) != 1 || !strings.HasPrefix(got.Reasons[0], string(engine.CodePolicyUnreadable)+": ") {
 		t.Errorf("evaluate = %+v, want a deny for %s", got, engine.CodePolicyUnreadable)
