@@ -25,9 +25,8 @@ const (
 	fewRows = 10_000
 	// buildPatience is how long a build may take.
 	buildPatience = 7 * 24 * time.Hour
-	// progressEvery is how often a build logs its progress, and buildRest how long it rests after an error.
+	// progressEvery is how often a build logs its progress, and how long it rests after an error.
 	progressEvery = 10 * time.Second
-	buildRest     = 10 * time.Second
 )
 
 // builds are the indexes that are being built.
@@ -119,7 +118,7 @@ func (s *Store) build(ctx context.Context, b *building) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(buildRest):
+		case <-time.After(progressEvery):
 		}
 	}
 }
