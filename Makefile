@@ -52,7 +52,7 @@ mcp: ## Run writ mcp between real MCP clients and servers
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
-soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, restic keep a backup in an object store, the patches of internal/newcomer apply, and each benchmark run once
+soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 200 stores answer as a model does, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, restic keep a backup in an object store, the patches of internal/newcomer apply, and each benchmark run once
 	@internal/tools/soak $(MAKE) soak-steps
 
 soak-steps:
@@ -68,6 +68,7 @@ soak-steps:
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^Test(Watch_OfATruncatedOplog|Restore_.*|GiveUp_.*|Migrate_.*|Open_BuildsAnIndexInTheBackground|Store_RefusesAtOnceWithoutAMajority)$$' -v -timeout 30m
 	WRIT_SOAK=1 $(GO) test ./storage/embedded/index -run '^TestTables_Many$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
+	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestModel$$' -timeout 1h
 	@if command -v chromium >/dev/null; then set -x; WRIT_SOAK=1 WRIT=$(CURDIR)/$(BIN) $(GO) -C internal/tools/browser test -run '^TestConsole_ManyRows$$' -count=1 -v ./...; \
 	else echo "SKIPPED the page that gets 20,000 rows: there is no chromium"; fi
 	$(GO) -C internal/tools/helm test -count=1 -v -timeout 30m ./...

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 			}
 		})
 	}
+	t.Run("Model", func(t *testing.T) { Model(t, 0, 40, open(t), nil) })
 	RunDocuments(t, func(t *testing.T) storage.Documents { return open(t) })
 }
 
