@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +127,33 @@ func TestScope_IsSharedByEqualPoliciesAlone(t *testing.T) {
 			t.Errorf("policy %d shares the scope of another", i)
 		}
 		scopes[c.scope] = true
+	}
+}
+
+// TestCompileRules_SharesConditions checks that stored rules with one condition share it, that rules of the other side
+// do not, and that a new rule is told of its mistakes however many stored rules have them.
+func TestCompileRules_SharesConditions(t *testing.T) {
+	rule := func(id, doc, decision string) []Rule {
+		return []Rule{{ID: id, Name: id, Condition: doc, Action: `{"decision":"` + decision + `"}`, IsActive: true}}
+	}
+	cond := func(rules []Rule) *condition.Condition {
+		t.Helper()
+		set := CompileRules(rules, Options{})
+		if broken := set.Broken(); len(broken) > 0 {
+			t.Fatalf("Broken = %v, want none", broken)
+		}
+		return set.Rules()[0].cond
+	}
+	const doc = `{"cel":"intent.resource.startsWith('prod/')"}`
+	if a, b := cond(rule("a", doc, "deny")), cond(rule("b", strings.Clone(doc), "approval_required")); a != b {
+		t.Error("two rules with one condition have two compiled ones")
+	}
+	if a, b := cond(rule("a", doc, "deny")), cond(rule("b", doc, "allow")); a == b {
+		t.Error("a rule that allows has the condition of one that denies")
+	}
+	const mistaken = `{"all":[{"field":"metadata.build","op":"gt","value":"5"}]}` // compares texts
+	cond(rule("a", mistaken, "deny"))
+	if _, err := CompileRule(rule("b", mistaken, "deny")[0], Options{}); err == nil {
+		t.Error("CompileRule of a likely mistake that is stored elsewhere = nil, want an error")
 	}
 }

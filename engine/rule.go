@@ -176,7 +176,7 @@ func (c *CompiledRule) setRego(rego RegoCondition) {
 }
 
 func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
-	c, err := condition.Compile(doc, condition.Options{Side: outcome.Side(), Stored: o.stored})
+	c, err := sharedCondition(doc, condition.Options{Side: outcome.Side(), Stored: o.stored})
 	if err == nil && !o.stored {
 		if err := refuseUncounted(c); err != nil {
 			return nil, nil, err
@@ -202,6 +202,19 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 		return nil, nil, badCondition(regoError(err))
 	}
 	return c, rego, nil
+}
+
+// conditions has the conditions of the stored rules in use.
+var conditions shared[condition.Condition]
+
+// sharedCondition returns the compiled condition of doc. Stored rules with equal conditions share one. A condition
+// that is not stored yet is compiled, because its author is told of likely mistakes.
+func sharedCondition(doc string, o condition.Options) (*condition.Condition, error) {
+	compile := func() (*condition.Condition, error) { return condition.Compile(doc, o) }
+	if !o.Stored {
+		return compile()
+	}
+	return conditions.get(append([]byte{byte(o.Side)}, doc...), compile)
 }
 
 // regoError returns err as mistakes in the member rego of a condition.

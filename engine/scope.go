@@ -1,15 +1,11 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"unsafe"
-	"weak"
 
 	"writ.example/writ/engine/glob"
 	"writ.example/writ/engine/resource"
@@ -49,9 +45,8 @@ func compileScope(p *ActionPolicy) (*scope, error) {
 	return s, nil
 }
 
-// scopes has the scopes of the policies in use by the digest of their source. Each value is a
-// weak.Pointer[scope].
-var scopes sync.Map
+// scopes has the scopes of the policies in use.
+var scopes shared[scope]
 
 // sharedScope returns the scope of p. Policies with equal lists, agent and cap share one scope.
 func sharedScope(p *ActionPolicy) (*scope, error) {
@@ -65,20 +60,7 @@ func sharedScope(p *ActionPolicy) (*scope, error) {
 		}
 	}
 	text(p.AgentID)
-	key := sha256.Sum256(binary.AppendVarint(source, maxCostOf(p)))
-	if known, ok := scopes.Load(key); ok {
-		if s := known.(weak.Pointer[scope]).Value(); s != nil { //nolint:forcetypeassert // it has no others
-			return s, nil
-		}
-	}
-	s, err := compileScope(p)
-	if err != nil {
-		return nil, err
-	}
-	shared := weak.Make(s)
-	scopes.Store(key, shared)
-	runtime.AddCleanup(s, func(key [sha256.Size]byte) { scopes.CompareAndDelete(key, shared) }, key)
-	return s, nil
+	return scopes.get(binary.AppendVarint(source, maxCostOf(p)), func() (*scope, error) { return compileScope(p) })
 }
 
 func maxCostOf(p *ActionPolicy) int64 {
