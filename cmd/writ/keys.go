@@ -57,8 +57,9 @@ type keysCmd struct {
 }
 
 type keysGenerateCmd struct {
-	Data datadir.Dir   `default:"./data" help:"Data directory."`
-	In   time.Duration `default:"5m" help:"How long the new key is published before it signs. 0 if the old one may be known to others."`
+	Data       datadir.Dir   `default:"./data" help:"Data directory."`
+	In         time.Duration `default:"5m" help:"How long the new key is published before it signs. 0 if the old one may be known to others."`
+	SigningKey string        `placeholder:"FILE" help:"Private key that signs receipts, as for serve."`
 }
 
 func (c *keysGenerateCmd) Validate() error {
@@ -69,17 +70,18 @@ func (c *keysGenerateCmd) Validate() error {
 }
 
 func (c *keysGenerateCmd) Help() string {
-	return `Makes a signing key in the data directory. A server that runs publishes it within
-seconds, and signs with it after --in, so that verifiers who keep the public keys know it
-by then. The public halves of all keys stay in keys.jwks there, so that receipts of the
-old key keep verifying. The first key of a directory signs at once. To rotate:
+	return `Makes a signing key in the data directory, or in the file that --signing-key names and
+all replicas read. A server that runs publishes it within seconds, and signs with it after
+--in, so that verifiers who keep the public keys know it by then. The public halves of all
+keys stay in keys.jwks of the data directory, so that receipts of the old key keep
+verifying. The first key of a file signs at once. To rotate:
 
   writ keys generate --data ./data
   writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts`
 }
 
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
-	signing, trusted, err := c.Data.ReplaceSigner(c.In)
+	signing, trusted, err := c.Data.ReplaceSigner(c.SigningKey, c.In)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 	fmt.Fprintln(s.out, made.KeyID())
 	fmt.Fprintf(s.err,
 		"writ: new signing key in %s; %s now holds %d public keys.\n%s Give verifiers the new key set.\n",
-		c.Data.SigningKey(), c.Data.JWKS(), len(trusted.IDs()), when)
+		cmp.Or(c.SigningKey, c.Data.SigningKey()), c.Data.JWKS(), len(trusted.IDs()), when)
 	return nil
 }
 

@@ -109,7 +109,7 @@ func parseSigner(text string) (*receipt.Signer, error) {
 func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, err error) {
 	signing, err := ReadSigning(cmp.Or(name, d.SigningKey()))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
-		if signing, trusted, err = d.makeSigner(nil, os.Link); !errors.Is(err, fs.ErrExist) {
+		if signing, trusted, err = d.makeSigner(d.SigningKey(), nil, os.Link); !errors.Is(err, fs.ErrExist) {
 			return signing.Key, trusted, err
 		}
 		signing, err = ReadSigning(d.SigningKey())
@@ -121,21 +121,25 @@ func (d Dir) Signer(name string) (s *receipt.Signer, trusted receipt.Keys, err e
 	return signing.At(time.Now()), trusted, err
 }
 
-// ReplaceSigner makes a new signing key. It signs after notice. Until then the key signs that signs now. Without
-// notice, or if the directory had no key, the new one signs at once. The public half of the old key stays in
-// keys.jwks, so receipts of the old key can still be verified.
-func (d Dir) ReplaceSigner(notice time.Duration) (Signing, receipt.Keys, error) {
-	if notice <= 0 {
-		return d.makeSigner(nil, os.Rename)
+// ReplaceSigner makes a new signing key in the named file. If name is empty, it is the directory's own file. The key
+// signs after notice. Until then the key signs that signs now. Without notice, or if there was no key, the new one
+// signs at once. The public half of the old key stays in keys.jwks, so receipts of the old key can still be verified.
+func (d Dir) ReplaceSigner(name string, notice time.Duration) (Signing, receipt.Keys, error) {
+	name = cmp.Or(name, d.SigningKey())
+	if IsSigner(name) {
+		return Signing{}, receipt.Keys{}, errors.New("a signer makes its keys itself: want a file")
 	}
-	old, err := ReadSigning(d.SigningKey())
+	if notice <= 0 {
+		return d.makeSigner(name, nil, os.Rename)
+	}
+	old, err := ReadSigning(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return d.makeSigner(nil, os.Link)
+		return d.makeSigner(name, nil, os.Link)
 	}
 	if err != nil {
 		return Signing{}, receipt.Keys{}, err
 	}
-	return d.makeSigner(func(s Signing) Signing {
+	return d.makeSigner(name, func(s Signing) Signing {
 		now := time.Now()
 		made := Signing{Key: old.Key, key: old.key, Next: s.Key, next: s.key}
 		made.From = now.Add(notice).UTC().Truncate(time.Second)
@@ -156,10 +160,10 @@ func newKey() (ed25519.PrivateKey, error) {
 	}
 }
 
-// makeSigner makes a key and writes it, or what with makes of it. place moves the written file to its name: see
-// writeFile.
+// makeSigner makes a key and writes it, or what with makes of it, into the named file. place moves the written file to
+// its name: see writeFile.
 func (d Dir) makeSigner(
-	with func(Signing) Signing, place func(from, to string) error,
+	name string, with func(Signing) Signing, place func(from, to string) error,
 ) (Signing, receipt.Keys, error) {
 	if err := d.Create(); err != nil {
 		return Signing{}, receipt.Keys{}, err
@@ -184,7 +188,7 @@ func (d Dir) makeSigner(
 	if err != nil {
 		return Signing{}, receipt.Keys{}, err
 	}
-	return s, trusted, WriteFile(d.SigningKey(), []byte(text), place)
+	return s, trusted, WriteFile(name, []byte(text), place)
 }
 
 // TrustSigning is [Dir.Trust] for the keys of a file. It refuses a retired key that signs or will.

@@ -15,11 +15,11 @@ import (
 // stays known.
 func TestReplaceSigner_Notice(t *testing.T) {
 	d := Dir(filepath.Join(t.TempDir(), "data"))
-	first, _, err := d.ReplaceSigner(Notice)
+	first, _, err := d.ReplaceSigner("", Notice)
 	if err != nil || first.Next != nil {
 		t.Fatalf("the first key of a directory: %+v, %v, want one that signs at once", first, err)
 	}
-	second, _, err := d.ReplaceSigner(Notice)
+	second, _, err := d.ReplaceSigner("", Notice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestReplaceSigner_Notice(t *testing.T) {
 	}
 
 	// A third key before the second has signed takes its place.
-	third, trusted, err := d.ReplaceSigner(Notice)
+	third, trusted, err := d.ReplaceSigner("", Notice)
 	if err != nil || third.Key.KeyID() != first.Key.KeyID() {
 		t.Fatalf("a third key: %v, %s signs, want %s", err, third.Key.KeyID(), first.Key.KeyID())
 	}
@@ -58,7 +58,7 @@ func TestReplaceSigner_Notice(t *testing.T) {
 	if err := os.WriteFile(d.SigningKey(), []byte(past), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if fourth, _, err := d.ReplaceSigner(Notice); err != nil || fourth.Key.KeyID() != third.Next.KeyID() {
+	if fourth, _, err := d.ReplaceSigner("", Notice); err != nil || fourth.Key.KeyID() != third.Next.KeyID() {
 		t.Errorf("a fourth key: %v, %s signs, want %s", err, fourth.Key.KeyID(), third.Next.KeyID())
 	}
 	if s, _, err := d.Signer(""); err != nil || s.KeyID() != third.Next.KeyID() {
@@ -70,7 +70,7 @@ func TestReplaceSigner_Notice(t *testing.T) {
 func TestParseSigning_Refuses(t *testing.T) {
 	d := Dir(filepath.Join(t.TempDir(), "data"))
 	for range 2 {
-		if _, _, err := d.ReplaceSigner(Notice); err != nil {
+		if _, _, err := d.ReplaceSigner("", Notice); err != nil {
 			t.Fatal(err)
 		}
 	}
