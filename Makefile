@@ -52,7 +52,7 @@ mcp: ## Run writ mcp between real MCP clients and servers
 sdk: $(BIN) ## Build, install and test the clients of sdk/ that are not in Go
 	.ci/sdk
 
-soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 200 stores answer as a model does, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, restic keep a backup in an object store, the patches of internal/newcomer apply, and each benchmark run once
+soak: $(BIN) ## Have other programs read 1,000,000 spellings of blocked resources and 100,000 texts with addresses, a second evaluator decide 100,000 cases and Rego 2,000,000, 100,000 rows lose random parts, 200 stores answer as a model does, filters select from 1,000,000, 10,000,000 intents be found, 20,000 names be spelled in other ways to one process and to three replicas, replicas race and fail, members are far away and get older disks and other clocks, an index of 2,000,000 rows be dropped, the slowest conditions in Rego and CEL be searched for, servers be killed, every secret be sent in every spelling, a page of the console get 20,000 rows, Helm render the chart, restic keep a backup in an object store, the patches of internal/newcomer apply, and each benchmark run once
 	@internal/tools/soak $(MAKE) soak-steps
 
 soak-steps:

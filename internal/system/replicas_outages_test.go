@@ -3,6 +3,7 @@
 package system
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -29,6 +30,7 @@ func TestOutages(t *testing.T) {
 		tests["NobodyHearsAnybody"] = allSwallowed
 		tests["FrozenPrimary"] = frozenPrimary
 		tests["FullDisk"] = fullDiskOfThePrimary
+		tests["FarMembers"] = farMembers
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
@@ -44,6 +46,17 @@ func steppedDown(t *testing.T, c *cluster) {
 			}, ended, c.primary(t))
 		}
 	})
+}
+
+// farMembers makes the primary step down while each answer of each member takes 20 ms longer, also to other members.
+func farMembers(t *testing.T, c *cluster) {
+	must(t, c.set.Delay(20*time.Millisecond))
+	defer func() {
+		for member := range 3 {
+			must(t, c.set.Mend(context.Background(), member))
+		}
+	}()
+	steppedDown(t, c)
 }
 
 // ended is the mend function of a fault that ends by itself.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"writ.example/writ/bench/proc"
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
@@ -335,6 +337,44 @@ func BenchmarkList(b *testing.B) {
 	}
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(rows), "client-µs/row")
+}
+
+// BenchmarkCounts reads the counts of one of 300 organizations, beside replicas whose chains all keep as many counts
+// as they may.
+func BenchmarkCounts(b *testing.B) {
+	kept, today := make(hourSums), storage.DayOf(time.Now())
+	for i := range keptCounts {
+		org, agent := fmt.Sprint("org-", i%300), fmt.Sprint("an-agent-with-a-name-", i)
+		kept[hourKey{org, agent, storage.CountedByAgent, today, int64(i % 24)}] = 12
+	}
+	packed := kept.pack()
+	for _, chains := range []int64{0, 1, 4, 16} {
+		b.Run(fmt.Sprint("chains=", chains), func(b *testing.B) {
+			s := openTest(b, newDatabase(b, sharedSet(b)))
+			for i := range chains {
+				chain := uuid.New()
+				_, err := s.slots().InsertOne(b.Context(), slotRow{ID: 100 + i, Chain: chain[:], Until: time.Now(), Told: never,
+					Sessions: []sessionID{}})
+				must(b, err)
+				_, err = s.db.Collection(countersName).InsertOne(b.Context(),
+					doc("_id", countedKey(chain), counterN, int64(0), counterCounts, packed))
+				must(b, err)
+			}
+			b.ReportAllocs()
+			began := processorTime(b)
+			for n := 0; b.Loop(); n = 0 {
+				must(b, s.Counts(b.Context(), "org-7", storage.CountedByAgent, today, today+1, func(storage.Count) error {
+					n++
+					return nil
+				}))
+				if want := 28 * chains; int64(n) != want {
+					b.Fatalf("%d counts, want %d", n, want)
+				}
+			}
+			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(b.N), "client-µs")
+			b.ReportMetric(float64(len(packed))*float64(chains), "read-B")
+		})
+	}
 }
 
 // BenchmarkIdle has 16 idle handles on a replica set. An operation is a second. server-%core is the processor

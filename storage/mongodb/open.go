@@ -239,10 +239,12 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	s.done.Go(func() { s.listen(s.background) })
 	s.done.Go(func() { s.beat(s.background) })
 	s.done.Go(func() { s.settle(s.background) })
-	s.done.Go(func() { s.keep(s.background) })
+	s.builds.mu.Lock()
 	for _, b := range s.builds.all { // those that makeCollections wants
 		s.done.Go(func() { s.build(s.background, b) })
 	}
+	s.builds.mu.Unlock()
+	s.done.Go(func() { s.keep(s.background) })
 	s.done.Go(func() { s.acknowledge(s.background) })
 	return nil
 }
