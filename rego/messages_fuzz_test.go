@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -249,9 +250,9 @@ func TestDecision_Rules_NoReasonShowsASecretOfTheMetadata(t *testing.T) {
 	library := speechLibrary()
 	l := must.Get(CompileLibraries([]engine.Library{library}))(t)
 	var h heard
-	n := uint64(800)
-	if testing.Short() {
-		n = 200
+	n := uint64(200)
+	if os.Getenv("WRIT_SOAK") != "" {
+		n = 800
 	}
 	for seed := range n {
 		if h.hear(t, l, library, seed); t.Failed() {

@@ -19,10 +19,10 @@ import (
 
 // TestReference compares three evaluators: the engine in CEL, its lowering in Rego, and the
 // reference, which was written from the decisions alone. The engine and the reference must have the same
-// findings in the same order. It runs 2,000 cases. With WRIT_SOAK=1 it runs 100,000, with -short 400.
+// findings in the same order. It runs 1,000 cases. With WRIT_SOAK=1 it runs 100,000, with -short 400.
 func TestReference(t *testing.T) {
 	const seed, shards = 8, 8
-	n, share := 2000, 50
+	n, share := 1000, 50
 	switch {
 	case os.Getenv("WRIT_SOAK") == "1":
 		n = 100_000

@@ -14,7 +14,7 @@ import (
 // oldest schema that it uses. There is no other binary to build: writ has no release yet.
 func ofNextSchema(t *testing.T, oldest string) string {
 	t.Helper()
-	writ, err := build("schema-"+oldest, "build", "-ldflags=-X=writ.example/writ/storage/mongodb.linked="+oldest)
+	writ, err := build("schema-"+oldest, "build", "-ldflags=-w -X=writ.example/writ/storage/mongodb.linked="+oldest)
 	must(t, err)
 	return writ
 }
@@ -25,6 +25,7 @@ func ofNextSchema(t *testing.T, oldest string) string {
 // can't, they end and are refused, and the newer replica keeps deciding.
 func twoSchemas(t *testing.T, c *cluster) {
 	c.mortal = true
+	needsNext, takesBoth := ofNextSchema(t, "11"), ofNextSchema(t, "10") // before the load, which has the processors
 	c.start(t, 2)
 	l := newReplicaLoad(c)
 	l.flip = newFlip(t, c, "bot")
@@ -43,12 +44,12 @@ func twoSchemas(t *testing.T, c *cluster) {
 			t.Errorf("%s = %v, want exit code %d and %q\n%s", what, p.cmd.ProcessState, exitFailed, want, p.stderr)
 		}
 	}
-	c.program = ofNextSchema(t, "11")
+	c.program = needsNext
 	refused("a replica that needs schema 11", "is older than this writ: its schema is 10, and this writ uses schema 11")
 
 	l.serve(c.urls()[1:])
 	c.replicas[0].stop(t)
-	c.program = ofNextSchema(t, "10")
+	c.program = takesBoth
 	next := c.launch(t) // with the first slot, so that it leads
 	c.replicas[0] = next
 	l.serve(c.urls())

@@ -34,7 +34,7 @@ import (
 )
 
 // patience bounds every wait for a process.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // The exit codes of writ.
 const (
@@ -58,8 +58,8 @@ var built = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "wr
 // released builds the binary that is released. faulty builds the test binary of cmd/writ, which is
 // the same program with the faults of main_test.go.
 var (
-	released = sync.OnceValues(func() (string, error) { return build("released", "build") })
-	faulty   = sync.OnceValues(func() (string, error) { return build("faulty", "test", "-c") })
+	released = sync.OnceValues(func() (string, error) { return build("released", "build", "-ldflags=-w") })
+	faulty   = sync.OnceValues(func() (string, error) { return build("faulty", "test", "-c", "-ldflags=-w") })
 )
 
 // build builds cmd/writ in the directory dir. The binary is called writ: the test binary acts as

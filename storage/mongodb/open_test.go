@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +149,11 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	keeper, w := openTest(t, o), storagetest.NewWriter()
 	l := &load{T: t, writer: w, acknowledged: make(map[string]*storage.Record)}
-	for round := range 20 {
+	rounds := 5
+	if os.Getenv("WRIT_SOAK") != "" {
+		rounds = 20
+	}
+	for round := range rounds {
 		dead := openTest(t, o)
 		mustCommit(t, w, dead, w.Record("org-0"))
 		giveUpNow(t, keeper, dead)

@@ -23,7 +23,10 @@ func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range tests {
-				t.Run(test.rule, func(t *testing.T) { test.run(&docs{Checks: Checks{t}, Documents: open(t)}) })
+				t.Run(test.rule, func(t *testing.T) {
+					t.Parallel()
+					test.run(&docs{Checks: Checks{t}, Documents: open(t)})
+				})
 			}
 		})
 	}

@@ -8,7 +8,8 @@ import (
 	"writ.example/writ/storage"
 )
 
-// Run runs the suite. open must return a new, empty store and close it when t ends.
+// Run runs the suite. open must return a new, empty store and close it when t ends. The tests of a
+// group run at the same time.
 func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	groups := []struct {
 		name  string
@@ -30,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		t.Run(g.name, func(t *testing.T) {
 			for _, test := range g.tests {
 				t.Run(test.rule, func(t *testing.T) {
+					t.Parallel()
 					w := newWorld(t, open(t))
 					test.run(w)
 					CheckCounts(t, w.Store, w.orgs()...)

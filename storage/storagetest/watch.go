@@ -167,8 +167,9 @@ var watchTests = []docTest{
 	}},
 	{"Barrier returns where nobody else is to hear", func(d *docs) {
 		d.WantErr("Barrier", d.Barrier(d.Context()), nil)
-		if age := d.FreshFor(); age < 0 || age > storage.MaxAge {
-			d.Errorf("FreshFor = %v, want less than 2 s", age)
-		}
+		d.wait("a store that is fresh", func() bool { // the machine may be busy
+			age := d.FreshFor()
+			return age >= 0 && age <= storage.MaxAge
+		})
 	}},
 }

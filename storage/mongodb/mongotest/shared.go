@@ -3,8 +3,11 @@ package mongotest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -57,10 +60,13 @@ func drop(members int) error {
 	return s.Stop()
 }
 
-// Main runs the tests of a package and stops the shared sets.
+// Main runs the tests of a package and stops the shared sets. The tests wait for the sets more than
+// they compute, so four of those that are parallel run at once.
 func Main(m *testing.M) {
+	flag.Parse()
+	err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
 	code := m.Run()
-	if err := errors.Join(drop(1), drop(3)); err != nil {
+	if err := errors.Join(err, drop(1), drop(3)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
