@@ -34,11 +34,15 @@ func register(t *testing.T, url, token string) {
 // registerIn is register for another organization, which token is of.
 func registerIn(t *testing.T, url, token, org string) {
 	t.Helper()
-	policy := object{
-		"policy_id": testPolicy, "version": 1, "organization_id": org, "agent_id": "bot",
+	newClient(t, url, token).do(t, http.MethodPost, "/v1/policies/register", policyOf(org, 1), http.StatusCreated, nil)
+}
+
+// policyOf returns the request that registers a version of an organization's policy.
+func policyOf(org string, version int) object {
+	return object{"policy": object{
+		"policy_id": testPolicy, "version": version, "organization_id": org, "agent_id": "bot",
 		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
-	}
-	newClient(t, url, token).do(t, http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated, nil)
+	}}
 }
 
 // intent is the request for an evaluation.

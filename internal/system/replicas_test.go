@@ -34,6 +34,7 @@ func TestReplicas(t *testing.T) {
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
 		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
 		"RestoredUnderReplicas": restoredUnderReplicas, "TwoSchemas": twoSchemas, "Sinks": sinksOfReplicas, "Streams": streamsOfReplicas,
+		"WritingTenants": writingTenants,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}
