@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -50,6 +51,51 @@ func BenchmarkEvaluateCold(b *testing.B) {
 			b.ReportMetric(float64(threadTime(b)-start)/float64(b.N), "cpu-ns/op")
 		})
 	}
+}
+
+// TestCompileStored_Allocates bounds what a policy that no cache has costs: see BenchmarkLoadMissed of package decision.
+func TestCompileStored_Allocates(t *testing.T) {
+	const most = 310
+	if raceEnabled {
+		t.Skip("the race detector allocates, too")
+	}
+	policies := make([]*engine.ActionPolicy, 101)
+	for i := range policies {
+		policies[i] = corpus.Policy(20_000 + i) // no other test has compiled it
+	}
+	if got := testing.AllocsPerRun(len(policies)-1, func() {
+		must.Get(engine.CompileStored(policies[0]))(t)
+		policies = policies[1:]
+	}); got > most {
+		t.Errorf("a policy that is compiled allocates %v times, want at most %d", got, most)
+	}
+}
+
+// TestCompileRules_Memory bounds the memory of the rules of organizations that have the same conditions.
+func TestCompileRules_Memory(t *testing.T) {
+	const organizations, rules, most = 200, 20, 1000
+	if raceEnabled {
+		t.Skip("the race detector takes memory, too")
+	}
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	sets, before := make([]*engine.RuleSet, organizations), live()
+	for i := range sets {
+		own := corpus.Rules(rules, 1)
+		for k := range own {
+			own[k].Condition = strings.Clone(own[k].Condition)
+		}
+		sets[i] = engine.CompileRules(own, engine.Options{})
+	}
+	if got := (int64(live()) - int64(before)) / (organizations * rules); got > most {
+		t.Errorf("a rule takes %d bytes, want at most %d", got, most)
+	}
+	runtime.KeepAlive(sets)
 }
 
 // threadTime returns the processor time that the calling thread has used.
