@@ -65,7 +65,7 @@ soak-steps:
 	WRIT_SOAK=1 $(GO) test ./decision/budget -run '^TestKept_IsWhatTheRowsSay$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./decision -run '^TestSoak_ManyOrganizations$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/ledger -run '^TestDecision_Audit_LeftOutNamesWhatIsLost$$' -v -timeout 1h
-	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^Test(Slot_OfTwoAtOnce|Watch_OfATruncatedOplog|Restore_.*|GiveUp_.*|Migrate_.*|Open_BuildsAnIndexInTheBackground|Store_RefusesAtOnceWithoutAMajority)$$' -v -timeout 30m
+	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^Test(Slot_OfTwoAtOnce|Watch_OfATruncatedOplog|Restore_.*|GiveUp_.*|Migrate|Open_BuildsAnIndexInTheBackground|Store_RefusesAtOnceWithoutAMajority)$$' -v -timeout 30m
 	WRIT_SOAK=1 $(GO) test ./storage/embedded/index -run '^TestTables_Many$$' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestContract$$/^History$$/^the_pages_of_every_filter' -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./storage/embedded -run '^TestModel$$' -timeout 1h
