@@ -23,7 +23,7 @@ RACED = $(shell $(GO) list ./storage/mongodb ./api/... ./decision/... ./storage/
 # counts allocations. make race runs their tests without it.
 UNRACED = $(shell grep -rl --include='*_test.go' '^//go:build !race' api decision storage bench/load)
 
-.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak soak-steps release release-key cluster check lint race-ahead race vuln licenses contract bench readme-table bench-guard fuzz clean
+.PHONY: help run test quick browser pictures oracles harnesses mcp sdk soak soak-steps release release-key cluster check lint race-ahead race raced unraced vuln licenses contract bench readme-table bench-guard fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,8 +102,12 @@ check: lint race vuln ## lint, race and vuln
 race-ahead: ## Compile what make race needs
 	@$(GO) list -race -test -export $(RACED) >/dev/null
 
-race: ## Run the tests of the packages whose goroutines share memory, under the race detector
+race: raced unraced ## Run the tests of the packages whose goroutines share memory, under the race detector
+
+raced:
 	@$(GOTESTSUM) -- -race -timeout 20m -vet=off $(RACED)
+
+unraced:
 	@$(GOTESTSUM) -- -timeout 20m -vet=off -run "^($$(sed -n 's/^func \(Test[^(]*\)(.*/\1/p' $(UNRACED) | paste -sd'|'))$$" $(sort $(addprefix ./,$(dir $(UNRACED))))
 
 lint: ## gofmt and golangci-lint, which runs vet and staticcheck
