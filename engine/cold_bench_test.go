@@ -77,14 +77,7 @@ func TestCompileRules_Memory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes memory, too")
 	}
-	live := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	sets, before := make([]*engine.RuleSet, organizations), live()
+	sets, before := make([]*engine.RuleSet, organizations), heap()
 	for i := range sets {
 		own := corpus.Rules(rules, 1)
 		for k := range own {
@@ -92,7 +85,7 @@ func TestCompileRules_Memory(t *testing.T) {
 		}
 		sets[i] = engine.CompileRules(own, engine.Options{})
 	}
-	if got := (int64(live()) - int64(before)) / (organizations * rules); got > most {
+	if got := (heap() - before) / (organizations * rules); got > most {
 		t.Errorf("a rule takes %d bytes, want at most %d", got, most)
 	}
 	runtime.KeepAlive(sets)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,8 +12,8 @@ import (
 	"writ.example/writ/storage/storagetest"
 )
 
-// TestModel compares stores of short segments with the model of the contract. They are closed, they crash with any part
-// of what is not synced, and their tables are lost, cut and changed. The last state must pass CheckIndex.
+// TestModel compares stores of short segments with the model of the contract. A store is closed, or it crashes and loses
+// any part of its unsynced data. Its tables are lost, cut and changed. The last state must pass CheckIndex.
 func TestModel(t *testing.T) {
 	seeds := 3
 	if os.Getenv("WRIT_SOAK") != "" {
@@ -70,13 +69,7 @@ func TestModel(t *testing.T) {
 // loseTables removes, cuts and changes tables at random.
 func loseTables(t *testing.T, disk vfs.FS, rng *rand.Rand) {
 	t.Helper()
-	names, err := disk.List("data")
-	must(t, err)
-	for _, name := range names {
-		if !strings.HasSuffix(name, ".index") {
-			continue
-		}
-		name = disk.PathJoin("data", name)
+	for _, name := range anyFilesOf(t, disk, ".index") {
 		switch rng.IntN(6) {
 		case 0:
 			must(t, disk.Remove(name))

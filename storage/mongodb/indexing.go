@@ -173,7 +173,7 @@ func (s *Store) progressOf(ctx context.Context, collection string) string {
 }
 
 // indexesOf returns the names of the indexes of a collection, those that are whole and those that are being built.
-func (s *Store) indexesOf(ctx context.Context, collection string) (whole, built []string, err error) {
+func (s *Store) indexesOf(ctx context.Context, collection string) (whole, pending []string, err error) {
 	cursor, err := s.db.RunCommandCursor(ctx, doc("listIndexes", collection, "includeBuildUUIDs", true))
 	if err != nil {
 		return nil, nil, err
@@ -189,17 +189,17 @@ func (s *Store) indexesOf(ctx context.Context, collection string) (whole, built 
 		if row.Name != "" {
 			whole = append(whole, row.Name)
 		} else {
-			built = append(built, row.Spec.Name)
+			pending = append(pending, row.Spec.Name)
 		}
 	}
-	return whole, built, err
+	return whole, pending, err
 }
 
 // makeIndexes compares the whole indexes of a collection that was there before. It makes those that are missing:
 // at once in a collection with few rows, otherwise in the background. It waits for no build of another handle.
 func (s *Store) makeIndexes(ctx context.Context, shape *shape) error {
 	c := s.db.Collection(shape.name)
-	whole, built, err := s.indexesOf(ctx, shape.name)
+	whole, pending, err := s.indexesOf(ctx, shape.name)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Store) makeIndexes(ctx context.Context, shape *shape) error {
 	var now []mongo.IndexModel
 	for _, index := range shape.indexes {
 		name := nameOf(index)
-		if slices.Contains(whole, name) || rows <= fewRows && !slices.Contains(built, name) {
+		if slices.Contains(whole, name) || rows <= fewRows && !slices.Contains(pending, name) {
 			now = append(now, index)
 		} else {
 			s.builds.wants(shape.name, index)

@@ -101,9 +101,9 @@ func TestOpen_BuildsAnIndexInTheBackground(t *testing.T) {
 	o.Log = log.logger()
 	first := openTest(t, o)
 	await(t, "the build", func() bool {
-		_, built, err := first.indexesOf(t.Context(), recordsName)
+		_, pending, err := first.indexesOf(t.Context(), recordsName)
 		must(t, err)
-		return slices.Equal(built, []string{name})
+		return slices.Equal(pending, []string{name})
 	})
 	second := openTest(t, o) // joins the build of the first
 	r := w.Record("org")

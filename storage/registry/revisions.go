@@ -49,7 +49,7 @@ func (r *Registry) load(
 			return revision, err
 		}
 		err := r.update(ctx, org, func(tx storage.Tx) error {
-			now, _, err := rulesRevision(tx, org, storage.RuleKind, storage.ListKind, storage.LibraryKind)
+			now, _, err := rulesRevision(tx, org, rulesKinds...)
 			if err != nil {
 				return err
 			}
@@ -81,8 +81,11 @@ func isNoted(tx storage.Reader, org string, loaded int64) (bool, error) {
 	return err == nil && noted.Through >= loaded, err
 }
 
+// rulesKinds are the kinds of the documents that decide by rules.
+var rulesKinds = []storage.Kind{storage.RuleKind, storage.ListKind, storage.LibraryKind}
+
 // rulesRevision returns the revision of org's rules as far as documents of the given kinds decide it, and the
-// greatest revision of such a document. The kinds of all are rules, lists and libraries.
+// greatest revision of such a document.
 func rulesRevision(tx storage.Reader, org string, kinds ...storage.Kind) (revision, loaded int64, err error) {
 	for _, kind := range kinds {
 		err := tx.Scan(storage.Query{Kind: kind, Org: org}, func(_ []byte, d storage.Document) (bool, error) {

@@ -94,7 +94,7 @@ func (r *Registry) Rule(ctx context.Context, org, ruleID string) (*engine.Rule, 
 func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
 	rules, err = read(ctx, r, func(tx storage.Reader) (rules []engine.Rule, err error) {
 		if rules, err = values(tx, storage.Rules, org); err == nil {
-			revision, _, err = rulesRevision(tx, org, storage.RuleKind, storage.ListKind, storage.LibraryKind)
+			revision, _, err = rulesRevision(tx, org, rulesKinds...)
 		}
 		return rules, err
 	})

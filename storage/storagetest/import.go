@@ -10,11 +10,16 @@ import (
 	"writ.example/writ/storage/receipt"
 )
 
+// openElsewhere opens the log of another store.
+func openElsewhere() *LogHandle {
+	return &LogHandle{m: NewMemoryLog(), end: receipt.Chain{ID: [16]byte{0xfe, 0xed}}}
+}
+
 // elsewhere returns n records that another store could have decided for org, one second apart.
 // Every third record is settled.
 func (w *world) elsewhere(org string, n int) []*storage.Record {
 	w.Helper()
-	log := &LogHandle{m: NewMemoryLog(), end: receipt.Chain{ID: [16]byte{0xfe, 0xed}}}
+	log := openElsewhere()
 	rows := make([]*storage.Record, n)
 	for i := range rows {
 		rows[i] = w.record(org)
@@ -29,13 +34,14 @@ func (w *world) elsewhere(org string, n int) []*storage.Record {
 }
 
 // buried returns tombstones of records, as retention would leave in place of the records.
-func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
-	w.Helper()
+func (c Checks) buried(records ...*storage.Record) (left []*storage.Tombstone) {
+	c.Helper()
 	for _, r := range records {
 		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-		w.Must("Leaf", err)
+		c.Must("Leaf", err)
 		left = append(left, &storage.Tombstone{
-			OrganizationID: r.OrganizationID, IntentID: r.IntentID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}, Imported: true,
+			OrganizationID: r.OrganizationID, IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID,
+			Leaves: []receipt.Leaf{leaf}, Imported: true,
 		})
 	}
 	return left

@@ -7,18 +7,16 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
-	"writ.example/writ/storage/receipt"
 )
 
-// Model gives a new store so many random operations, and compares the answers with those of a simple model. The operations
-// append rows and settlements, new and again, remove old rows, import rows and abandon the import. Between them
-// Model calls again, if it isn't nil, and goes on with the store that again returns.
+// Model gives a new store random operations, as many as steps says. It compares the answers with a simple model.
+// The operations append rows and settlements, new and again, remove old rows, import rows and abandon the import.
+// Between them Model calls again, if it isn't nil, and goes on with the store that again returns.
 func Model(t *testing.T, seed uint64, steps int, s storage.Store, again func(storage.Store) storage.Store) {
 	m := &model{
 		Checks: Checks{t}, Store: s, Rand: rand.New(rand.NewPCG(seed, 0)), writer: NewWriter(),
@@ -116,7 +114,7 @@ func (m *model) live(org string) (rows []*modelRow) {
 
 // makeForeign makes rows that another store decided, some settled or removed there.
 func (m *model) makeForeign() {
-	log := &LogHandle{m: NewMemoryLog(), end: receipt.Chain{ID: [16]byte{0xfe, 0xed}}}
+	log := openElsewhere()
 	for i := range 24 {
 		r := m.record([]string{"a", "b"}[i%2], func(r *storage.Record) {
 			if i%5 == 4 {
@@ -127,12 +125,7 @@ func (m *model) makeForeign() {
 		m.Must("Commit elsewhere", err)
 		f := &modelRow{Record: r, imported: true}
 		if i%7 == 6 {
-			leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-			m.Must("Leaf", err)
-			f.removed, f.tombstone = true, &storage.Tombstone{
-				OrganizationID: r.OrganizationID, IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID,
-				Leaves: []receipt.Leaf{leaf}, Imported: true,
-			}
+			f.removed, f.tombstone = true, m.buried(r)[0]
 		} else if i%3 == 0 {
 			_, err := m.writer.Settle(m.Context(), log, r, storage.Settlement{Outcome: storage.Executed, RecordedAt: r.DecidedAt})
 			m.Must("Settle elsewhere", err)
@@ -142,7 +135,7 @@ func (m *model) makeForeign() {
 	}
 }
 
-// commit appends new intents, decided ones, intents under other approvals, and those of foreign rows.
+// commit appends new intents, decided intents, intents under other approvals, and foreign rows' intents.
 func (m *model) commit() {
 	var batch []*storage.Record
 	for range 1 + m.IntN(4) {
@@ -284,11 +277,11 @@ func (m *model) abandon() {
 // check compares all that the store can be asked.
 func (m *model) check() {
 	m.Helper()
+	live := make(map[string][]*modelRow)
 	for _, org := range []string{"a", "b"} {
-		live := m.live(org)
-		slices.Reverse(live)
+		live[org] = m.live(org)
 		for d := range engine.Deny + 1 { // 0 is every decision
-			m.wantList(org, storage.Filter{Decision: d}, live, func(r *modelRow) bool { return d == 0 || r.Decision == d })
+			m.wantList(org, storage.Filter{Decision: d}, live[org], func(r *modelRow) bool { return d == 0 || r.Decision == d })
 		}
 		got, err := m.Metered(m.Context(), org, storage.MonthOf(noon))
 		if err != nil || got != m.meters[org] {
@@ -307,7 +300,7 @@ func (m *model) check() {
 		case err != nil:
 			m.Errorf("Record(%s) = %v, want %+v", r.DecisionID, err, r)
 		}
-		m.wantList(r.OrganizationID, storage.Filter{IntentID: r.IntentID}, m.live(r.OrganizationID),
+		m.wantList(r.OrganizationID, storage.Filter{IntentID: r.IntentID}, live[r.OrganizationID],
 			func(other *modelRow) bool { return other.IntentID == r.IntentID })
 	}
 	for _, f := range m.foreign {
@@ -318,11 +311,11 @@ func (m *model) check() {
 	}
 }
 
-// wantList compares a list with those of the rows that its filter selects, newest first.
+// wantList compares a list, newest first, with the rows that its filter selects. rows are sorted, oldest first.
 func (m *model) wantList(org string, f storage.Filter, rows []*modelRow, selects func(*modelRow) bool) {
 	m.Helper()
 	var got, want []string
-	for _, r := range rows {
+	for _, r := range slices.Backward(rows) {
 		if selects(r) {
 			want = append(want, fmt.Sprint(r.DecisionID, r.settled))
 		}
@@ -332,7 +325,6 @@ func (m *model) wantList(org string, f storage.Filter, rows []*modelRow, selects
 	}) {
 		got = append(got, fmt.Sprint(r.DecisionID, r.Settlement != nil))
 	}
-	slices.SortFunc(want, func(a, b string) int { return strings.Compare(b, a) })
 	if !slices.Equal(got, want) {
 		m.Errorf("ListRecords(%s, %+v) = %q, want %q", org, f, got, want)
 	}

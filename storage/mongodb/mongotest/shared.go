@@ -61,7 +61,7 @@ func drop(members int) error {
 }
 
 // Main runs the tests of a package and stops the shared sets. The tests wait for the sets more than
-// they compute, so four of those that are parallel run at once.
+// they compute, so four parallel tests run at once.
 func Main(m *testing.M) {
 	flag.Parse()
 	err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0))))
