@@ -5,10 +5,12 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/google/go-cmp/cmp"
 
 	"writ.example/writ/engine"
@@ -61,6 +63,36 @@ func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
 			closeTest(t, crashed)
 		}
 		closeTest(t, s)
+	}
+}
+
+// TestCrash_WhileMade crashes before each write of the Open that makes a store. The next Open must make the store.
+func TestCrash_WhileMade(t *testing.T) {
+	for _, percent := range []int{0, 100} {
+		disk := vfs.NewCrashableMem()
+		var mu sync.Mutex
+		var crashed []*vfs.MemFS
+		closeTest(t, openTest(t, failing(disk, func(op errorfs.Op) bool {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				mu.Lock()
+				defer mu.Unlock()
+				rng := rand.New(rand.NewPCG(7, 8))
+				crashed = append(crashed, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}))
+			}
+			return false
+		}), nil))
+		if len(crashed) < 20 {
+			t.Errorf("%d writes, want those of a store that is made", len(crashed))
+		}
+		for n, disk := range crashed {
+			if s, err := openQuietly(Options{FS: disk}); err != nil {
+				t.Errorf("%d %% unsynced, before write %d: Open = %v", percent, n, err)
+			} else {
+				w := storagetest.NewWriter()
+				commit(t, s, w, w.Record("a"))
+				closeTest(t, s)
+			}
+		}
 	}
 }
 

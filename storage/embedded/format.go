@@ -35,10 +35,10 @@ func newChain() (c receipt.Chain) {
 	return c
 }
 
-// load continues the store that inspect found, or creates a new one.
+// load continues the store that inspect found.
 func (s *Store) load(found inspection) error {
-	if !found.exists {
-		return s.create()
+	if err := s.keepSecret(); err != nil || !found.exists {
+		return err
 	}
 	head, err := s.lastHead()
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -50,15 +50,14 @@ func (s *Store) load(found inspection) error {
 		s.checkClock()
 	}
 	s.change = max(found.tip.Change, found.noted.Change) // no revision is used twice, even after a loss
-	if err := s.keepSecret(); err != nil {
-		return err
-	}
 	if len(found.reasons) > 0 {
 		return errors.Join(s.acceptLoss(), s.noteTip(s.end()))
 	}
 	return nil
 }
 
+// create makes a new store. A kill in the middle leaves a directory in which the next Open makes one again. To
+// that end, the row of the format is durable before there are tables or segments.
 func (s *Store) create() error {
 	it, err := s.db.NewIter(nil)
 	if err != nil {
@@ -76,7 +75,6 @@ func (s *Store) create() error {
 	}
 	b := s.newBatch()
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
-	b.set(secretKey, s.secret[:])
 	b.set(markKey(headStream, 0), nil)
 	b.set(markKey(changeStream, 0), nil)
 	if err := s.apply(b); err != nil {

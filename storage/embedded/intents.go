@@ -47,7 +47,8 @@ func (s *Store) newTables(fs vfs.FS) error {
 	return nil
 }
 
-// keepSecret stores the secret again if Pebble has lost it. All tables were made again then.
+// keepSecret stores the secret if Pebble has none: the store is new, or Pebble has lost it. All tables were made
+// again then.
 func (s *Store) keepSecret() error {
 	if _, err := s.get(secretKey); !errors.Is(err, storage.ErrNotFound) {
 		return err

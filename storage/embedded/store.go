@@ -187,7 +187,12 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db, s.state = db, db
-	err = s.openKept()
+	if !found.exists {
+		err = s.create()
+	}
+	if err == nil {
+		err = s.openKept()
+	}
 	if err == nil {
 		err = s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize))
 	}
