@@ -135,11 +135,15 @@ bench: $(BIN) ## Run the benchmarks beside the floors of the same machine; see b
 readme-table: ## Write the figures of README.md from bench/results/http-evaluate.txt and go.txt
 	$(GO) test -vet=off ./bench -run '^TestReadme_FiguresComeFromResults$$' -count 1 -update
 
-bench-guard: $(BIN) ## Compare the processor time a request with that of another commit, BASE=COMMIT, and fail on a loss
+bench-guard: $(BIN) ## Compare what an intent, a cache miss and an organization cost with another commit, BASE=COMMIT, and fail on a loss
 	@test -n "$(BASE)" || { echo "say which commit: make bench-guard BASE=main"; exit 2; }
-	@tmp=$$(mktemp -d); trap 'git worktree remove --force $$tmp/base; rm -rf $$tmp' EXIT; \
-	git worktree add --quiet --detach $$tmp/base $(BASE) && \
-	$(GO) -C $$tmp/base build -o $$tmp/writ-base ./cmd/writ && $(BIN) bench guard $$tmp/writ-base $(GUARD)
+	@tmp=$$(mktemp -d); trap 'git worktree remove --force $$tmp/base; rm -rf $$tmp' EXIT; bad=0; \
+	git worktree add --quiet --detach $$tmp/base $(BASE) && $(GO) -C $$tmp/base build -o $$tmp/writ-base ./cmd/writ && \
+	for work in "" "--send stream=64 --conns 1 --loss 2us" "--send batch=64 --loss 2us" "--orgs 1000 --rules 20" \
+	  "--policies 1000 --serve=--cache-mb=1 --loss 10us"; do \
+	  echo "== writ bench guard $$work"; $(BIN) bench guard $$tmp/writ-base $$work $(GUARD) || bad=1; \
+	done && echo "== writ bench growth" && \
+	$(BIN) bench growth --base $$tmp/writ-base --orgs 20000 --step 4000 || bad=1; exit $$bad
 
 fuzz: ## Fuzz every parser and the CEL/Rego differential, FUZZTIME each (30s)
 	@set -e; for pkg in $$($(GO) list ./...); do \

@@ -31,58 +31,90 @@ type grown struct {
 	resident        int
 }
 
+// growing is a server that gets organizations.
+type growing struct {
+	*Subject
+	name   string
+	bearer Bearer
+}
+
 // Run measures all steps. It prints a line for each. Then it measures the first step of another server, because the
 // machine may have changed meanwhile, and prints the costs of the last step as multiples of those of the first steps.
 func (g *Growth) Run(ctx context.Context) error {
-	first, last, err := g.grow(ctx, g.Organizations)
+	steps, err := g.grow(ctx, g.Organizations, g.Program)
 	if err != nil {
 		return err
 	}
-	again, _, err := g.grow(ctx, min(g.Step, g.Organizations))
+	again, err := g.grow(ctx, min(g.Step, g.Organizations), g.Program)
 	if err != nil {
 		return err
 	}
+	last := steps[len(steps)-1][0]
 	for _, beside := range []struct {
 		name string
 		grown
-	}{{"the first", first}, {"the first of a new server", again}} {
+	}{{"the first", steps[0][0]}, {"the first of a new server", again[0][0]}} {
 		g.Say("the last step beside %s: registering %.2f times, first decision %.2f times", beside.name,
 			seconds(last.register)/seconds(beside.register), seconds(last.first)/seconds(beside.first))
 	}
 	return nil
 }
 
-// grow starts a server that gets organizations, and returns the measurements of the first and the last step.
-func (g *Growth) grow(ctx context.Context, organizations int) (first, last grown, err error) {
-	s, err := g.Program.Start(ctx, Work{Organization: "before", Organizations: 1, Policies: 1})
+// Compare measures the steps of the program and of base in turn, and prints what the program's cost as multiples of
+// the base's: the medians of all steps, and the resident memory after the last. It returns the greatest.
+func (g *Growth) Compare(ctx context.Context, base Program) (worst float64, err error) {
+	steps, err := g.grow(ctx, g.Organizations, g.Program, base)
 	if err != nil {
-		return first, last, err
+		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	bearer, err := OperatorTokens(filepath.Join(s.data, "operator-secret"))
-	if err != nil {
-		return first, last, err
+	var register, first []float64
+	for _, s := range steps {
+		register = append(register, seconds(s[0].register)/seconds(s[1].register))
+		first = append(first, seconds(s[0].first)/seconds(s[1].first))
+	}
+	last := steps[len(steps)-1]
+	resident := float64(last[0].resident) / float64(max(last[1].resident, 1))
+	g.Say("beside the base, medians of %d steps: registering %.2f times, first decision %.2f times, resident %.2f times",
+		len(steps), median(register), median(first), resident)
+	return max(median(register), median(first), resident), nil
+}
+
+// grow starts servers that get organizations, and returns the measurements of each step, in the order of programs.
+func (g *Growth) grow(ctx context.Context, organizations int, programs ...Program) (steps [][]grown, err error) {
+	servers := make([]growing, len(programs))
+	for i, p := range programs {
+		s, err := p.Start(ctx, Work{Organization: "before", Organizations: 1, Policies: 1})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, s.Stop()) }()
+		servers[i] = growing{Subject: s, name: p.Name}
+		if servers[i].bearer, err = OperatorTokens(filepath.Join(s.data, "operator-secret")); err != nil {
+			return nil, err
+		}
 	}
 	w := Work{Organization: "bench", Organizations: g.Organizations, Policies: 1}
 	for n := 0; n < organizations; n += g.Step {
-		if last, err = g.step(ctx, s, w, bearer, n, min(n+g.Step, organizations)); err != nil {
-			return first, last, fmt.Errorf("organizations from %d: %w", n, err)
+		step := make([]grown, len(servers))
+		for k := range servers {
+			i := (k + len(steps)) % len(servers) // another server is first in each step
+			if step[i], err = g.step(ctx, servers[i], w, n, min(n+g.Step, organizations)); err != nil {
+				return nil, fmt.Errorf("organizations from %d: %w", n, err)
+			}
 		}
-		if n == 0 {
-			first = last
-		}
+		steps = append(steps, step)
 	}
-	return first, last, nil
+	return steps, nil
 }
 
 // step registers the organizations from number begin to end, and has each decide once.
-func (g *Growth) step(ctx context.Context, s *Subject, w Work, bearer Bearer, begin, end int) (r grown, err error) {
+func (g *Growth) step(ctx context.Context, s growing, w Work, begin, end int) (r grown, err error) {
 	n := end - begin
 	before, err := s.spent(ctx)
 	if err != nil {
 		return r, err
 	}
-	callers, err := registerAll(ctx, s.target.URL, w, bearer, begin, end)
+	callers, err := registerAll(ctx, s.target.URL, w, s.bearer, begin, end)
 	if err != nil {
 		return r, err
 	}
@@ -107,8 +139,8 @@ func (g *Growth) step(ctx context.Context, s *Subject, w Work, bearer Bearer, be
 		register: (registered - before) / time.Duration(n), first: (decided - registered) / time.Duration(n),
 		rate: float64(n) / seconds(got.Elapsed), resident: proc.Resident(s.pid),
 	}
-	g.Say("%7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, p50 %s p99 %s"+
-		"  resident %d MiB", end, r.register.Microseconds(), r.first.Microseconds(), r.rate, short(got.Sent.At(.5)),
+	g.Say("%s %7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, p50 %s p99 %s"+
+		"  resident %d MiB", s.name, end, r.register.Microseconds(), r.first.Microseconds(), r.rate, short(got.Sent.At(.5)),
 		short(got.Sent.At(.99)), r.resident>>20)
 	return r, nil
 }

@@ -20,6 +20,7 @@ type benchGuardCmd struct {
 
 	benchWork `embed:""`
 
+	Serve    []string      `sep:"none" placeholder:"FLAG" help:"Flag of writ serve for all servers, such as --serve=--cache-mb=1. It can be repeated."`
 	Loss     time.Duration `default:"4us" help:"Loss of processor time a request that is to be told from none."`
 	Slices   int           `default:"40" help:"How often an epoch measures each server."`
 	Slice    time.Duration `default:"100ms" help:"How long each time."`
@@ -78,8 +79,8 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	g := &bench.Guard{
-		Base: bench.Program{Name: "base", Binary: base, Processors: server},
-		This: bench.Program{Name: "this", Binary: this, Processors: server},
+		Base: bench.Program{Name: "base", Binary: base, Args: c.Serve, Processors: server},
+		This: bench.Program{Name: "this", Binary: this, Args: c.Serve, Processors: server},
 		Work: work, Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least,
 		Most:     most,
 		MaxOther: c.MaxOther, Raw: io.Discard, Say: s.say,
