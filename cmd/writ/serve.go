@@ -137,6 +137,7 @@ func (c *serveCmd) Run(
 	if err := n.greet(ctx, c, greetings); err != nil {
 		return errors.Join(err, n.shutdown(), <-stopped)
 	}
+	giveBack() // what only a start needs
 	for serving := true; serving; {
 		select {
 		case err := <-stopped:

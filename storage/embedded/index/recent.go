@@ -208,9 +208,37 @@ func next(run []Entry, back bool) *Entry {
 	return &run[0]
 }
 
-// all yields all entries in order.
+// all yields all entries in order. It copies only the fresh ones: copies of all would take several times the memory of
+// r. Nothing may be added before it ends.
 func (r *recent) all() iter.Seq[Entry] {
-	runs := append(entriesOf(slices.Concat(r.tiers[:]...)), sorted(slices.Clone(r.fresh)))
-	slices.SortFunc(runs, func(a, b []Entry) int { return len(a) - len(b) }) // those of a length are merged first
-	return slices.Values(merged(runs))
+	return func(yield func(Entry) bool) {
+		runs := append(entriesOf(slices.Concat(r.tiers[:]...)), sorted(slices.Clone(r.fresh)))
+		runs = slices.DeleteFunc(runs, func(run []Entry) bool { return len(run) == 0 })
+		var last *Entry
+		for len(runs) > 0 {
+			best := 0
+			var second *Entry // the least of the other runs
+			for i := 1; i < len(runs); i++ {
+				e := &runs[i][0]
+				if nearest := &runs[best][0]; e.before(nearest) {
+					best, e = i, nearest
+				}
+				if second == nil || e.before(second) {
+					second = e
+				}
+			}
+			run := runs[best]
+			for first := true; len(run) > 0 && (first || second == nil || run[0].before(second)); first = false {
+				if e := &run[0]; last == nil || *e != *last {
+					if last = e; !yield(*e) {
+						return
+					}
+				}
+				run = run[1:]
+			}
+			if runs[best] = run; len(run) == 0 {
+				runs = slices.Delete(runs, best, best+1)
+			}
+		}
+	}
 }
