@@ -74,8 +74,8 @@ func (g *Growth) Compare(ctx context.Context, base Program) (worst float64, err 
 	}
 	last := steps[len(steps)-1]
 	resident := float64(last[0].resident) / float64(max(last[1].resident, 1))
-	g.Say("beside the base, medians of %d steps: registering %.2f times, first decision %.2f times, resident %.2f times",
-		len(steps), median(register), median(first), resident)
+	g.Say("beside the base, medians of %d steps: registering %.2f times, first decision %.2f times, "+
+		"resident %.2f times", len(steps), median(register), median(first), resident)
 	return max(median(register), median(first), resident), nil
 }
 
@@ -139,9 +139,9 @@ func (g *Growth) step(ctx context.Context, s growing, w Work, begin, end int) (r
 		register: (registered - before) / time.Duration(n), first: (decided - registered) / time.Duration(n),
 		rate: float64(n) / seconds(got.Elapsed), resident: proc.Resident(s.pid),
 	}
-	g.Say("%s %7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, p50 %s p99 %s"+
-		"  resident %d MiB", s.name, end, r.register.Microseconds(), r.first.Microseconds(), r.rate, short(got.Sent.At(.5)),
-		short(got.Sent.At(.99)), r.resident>>20)
+	g.Say("%s %7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, "+
+		"p50 %s p99 %s  resident %d MiB", s.name, end, r.register.Microseconds(), r.first.Microseconds(), r.rate,
+		short(got.Sent.At(.5)), short(got.Sent.At(.99)), r.resident>>20)
 	return r, nil
 }
 

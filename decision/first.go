@@ -8,11 +8,15 @@ import (
 	"writ.example/writ/storage/registry"
 )
 
-// first loads what a request needs in one read of the store, if nothing of the organization is kept. Other
-// requests of the organization wait for it. If it fails, or if a document changes meanwhile, the caches load
-// by themselves.
+// first loads what a request needs in one read of the store, if neither the rules of the organization nor the agent
+// are kept. A replica that registered the organization keeps its plan and its policy. Other requests of the
+// organization wait for the read. If it fails, or if a document changes meanwhile, the caches load by themselves.
 func (s *Service) first(ctx context.Context, turn condition.Turn, org string, req Request) {
-	if !s.Documents.Fresh() || s.Plans.cache.peek(org) != nil || s.Sets.rules.peek(org) != nil {
+	if s.Sets.rules.peek(org) != nil || !s.Documents.Fresh() {
+		return
+	}
+	policy, agent := setKey{org, req.Intent.PolicyID}, setKey{org, engine.FoldID(req.Intent.AgentID)}
+	if s.Sets.agents.peek(agent) != nil {
 		return
 	}
 	defer condition.Paused(turn)()
@@ -29,7 +33,6 @@ func (s *Service) first(ctx context.Context, turn condition.Turn, org string, re
 		close(own)
 	}()
 	changes := s.changes.Load()
-	policy, agent := setKey{org, req.Intent.PolicyID}, setKey{org, engine.FoldID(req.Intent.AgentID)}
 	docs, err := s.Documents.First(ctx, org, policy.id, agent.id)
 	if err == nil {
 		s.keepFirst(context.WithValue(ctx, turnKey{}, turn), policy, agent, docs, changes)

@@ -92,16 +92,11 @@ func (s *Service) begin(ctx context.Context, who Caller, requests []Request) (*b
 	if b.items = b.one.item[:0]; n > 1 {
 		b.items = make([]item, 0, n) // the items must not move, because the ledger gets pointers to their entries
 	}
-	var (
-		kept bool
-		err  error
-	)
-	if b.plan, kept = s.Plans.cache.Kept(who.Organization); !kept {
-		if n > 0 {
-			s.first(ctx, who.Slot, who.Organization, requests[0])
-		}
-		b.plan, err = s.Plans.Of(ctx, who.Slot, who.Organization)
+	if n > 0 {
+		s.first(ctx, who.Slot, who.Organization, requests[0])
 	}
+	var err error
+	b.plan, err = s.Plans.Of(ctx, who.Slot, who.Organization)
 	return b, make([]ledger.Outcome, n), err
 }
 
