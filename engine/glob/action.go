@@ -46,7 +46,8 @@ func CompileDenied(types []string) (*Actions, error) { return compileActions(typ
 
 func compileActions(types []string, denied bool) (*Actions, error) {
 	a := &Actions{denied: denied}
-	b := builder{actions: true}
+	b := newBuilder(types)
+	b.actions = true
 	for i, t := range types {
 		if problem := checkActionType(t); problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
@@ -94,16 +95,19 @@ func checkActionType(t string) string {
 		return "is longer than 1024 bytes"
 	case !utf8.ValidString(t):
 		return "is not valid UTF-8"
-	case strings.ContainsAny(t, `?[]{}\`):
-		return "has a wildcard other than *, which is the only one of action types"
 	}
+	unseen := false
 	for _, r := range t {
-		if ' ' < r && r <= '~' {
-			continue
+		switch {
+		case r == '?' || r == '[' || r == ']' || r == '{' || r == '}' || r == '\\':
+			return "has a wildcard other than *, which is the only one of action types"
+		case ' ' < r && r <= '~':
+		case unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r):
+			unseen = true
 		}
-		if unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
-			return "has white space or a character that is not seen"
-		}
+	}
+	if unseen {
+		return "has white space or a character that is not seen"
 	}
 	return ""
 }

@@ -24,29 +24,28 @@ func words(places int) int { return (places + 63) / 64 }
 // the order of their indices.
 func newAutomaton(compounds []compound) automaton {
 	a := automaton{prefixGroup: compounds[0].prefixGroup, words: wordsOf(compounds)}
-	bounds := boundsOf(compounds)
-	sets, all := make([][]uint64, columnSets+len(bounds)), make([]uint64, (columnSets+len(bounds))*a.words)
-	for i := range sets {
-		sets[i], all = cut(all, a.words)
-	}
-	columns := sets[columnSets:]
+	a.ends = make([]end, 0, len(compounds))
+	var space [128]rune
+	bounds := boundsOf(space[:0], compounds)
+	a.sets = make([]uint64, (columnSets+len(bounds))*a.words)
+	start, stars, supers := a.set(startSet), a.set(starSet), a.set(superSet)
 	place := 0
 	for _, c := range compounds {
-		set(sets[startSet], place)
+		set(start, place)
 		if c.units[0].star != noStar { // a star may match nothing; two stars never follow each other
-			set(sets[startSet], place+1)
+			set(start, place+1)
 		}
 		for _, u := range c.units {
 			if u.star != noStar {
-				set(sets[starSet], place)
+				set(stars, place)
 			}
 			if u.star == superStar {
-				set(sets[superSet], place)
+				set(supers, place)
 			}
 			for lo, hi := range u.ranges {
 				first, _ := slices.BinarySearch(bounds, lo)
 				for i := first; i < len(bounds) && bounds[i] <= hi; i++ {
-					set(columns[i], place)
+					set(a.set(columnSets+i), place)
 				}
 			}
 			place++
@@ -54,35 +53,55 @@ func newAutomaton(compounds []compound) automaton {
 		a.ends = append(a.ends, end{place, c.index})
 		place++
 	}
-	kinds := a.setKinds(bounds, columns)
-	a.sets = slices.Concat(append(sets[:columnSets:columnSets], kinds...)...)
-	a.ends, a.wide = slices.Clone(a.ends), slices.Clone(a.wide)
+	a.setKinds(bounds)
 	return a
 }
 
 // boundsOf cuts all characters into runs. All characters of a run match the same units of
-// compounds. It returns the first character of each run, ascending.
-func boundsOf(compounds []compound) []rune {
-	bounds := append(make([]rune, 0, 1+2*wordsOf(compounds)*64), 0)
+// compounds. It appends the first character of each run to bounds, ascending.
+func boundsOf(bounds []rune, compounds []compound) []rune {
+	var low [utf8.RuneSelf + 1]bool
+	var high []rune
+	low[0] = true
 	for _, c := range compounds {
 		for _, u := range c.units {
+			if u.isLiteral() && u.lit < utf8.RuneSelf {
+				low[u.lit], low[u.lit+1] = true, true
+				continue
+			}
 			for lo, hi := range u.ranges {
-				bounds = append(bounds, lo, hi+1)
+				for _, r := range [...]rune{lo, hi + 1} {
+					if r <= utf8.RuneSelf {
+						low[r] = true
+					} else {
+						high = append(high, r)
+					}
+				}
 			}
 		}
 	}
-	slices.Sort(bounds)
-	return slices.Compact(bounds)
+	for r, is := range low {
+		if is {
+			bounds = append(bounds, rune(r)) //nolint:gosec // at most utf8.RuneSelf
+		}
+	}
+	slices.Sort(high)
+	return append(bounds, slices.Compact(high)...)
 }
 
-// setKinds sets the column of each character and returns the distinct columns. Element i of bounds
-// is the first character of the run that columns[i] belongs to.
-func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint64) {
-	for i, column := range columns {
-		kind := slices.IndexFunc(kinds, func(known []uint64) bool { return slices.Equal(known, column) })
-		if kind < 0 {
-			kind = len(kinds)
-			kinds = append(kinds, column)
+// setKinds sets the column of each character and leaves one column of each kind in a.sets. Element i of bounds
+// is the first character of the run that column i belongs to.
+func (a *automaton) setKinds(bounds []rune) {
+	columns, kinds := a.sets[columnSets*a.words:], 0
+	for i := range bounds {
+		column, kind := columns[i*a.words:(i+1)*a.words], 0
+		for kind < kinds && (columns[kind*a.words] != column[0] ||
+			!slices.Equal(columns[kind*a.words:(kind+1)*a.words], column)) {
+			kind++
+		}
+		if kind == kinds {
+			copy(columns[kind*a.words:], column)
+			kinds++
 		}
 		for c := bounds[i]; c < utf8.RuneSelf && (i+1 == len(bounds) || c < bounds[i+1]); c++ {
 			a.ascii[c] = uint8(kind) //nolint:gosec // at most 128, one for each ASCII character
@@ -91,7 +110,7 @@ func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint6
 			a.wide = append(a.wide, run{bounds[i], kind})
 		}
 	}
-	return kinds
+	a.sets, a.wide = slices.Clone(a.sets[:(columnSets+kinds)*a.words]), slices.Clone(a.wide)
 }
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }

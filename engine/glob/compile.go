@@ -76,12 +76,15 @@ const tooMuchText = "stands, with those before it, for more than 131072 characte
 // build compiles patterns and returns up to limit mistakes in them. All spellings together may have
 // up to left characters.
 func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
-	b := builder{list: List{side: side}}
+	b := newBuilder(patterns)
+	b.list.side = side
 	var mistakes []*PatternError
+	var spellings []spelling
 	for i, pattern := range patterns {
-		spellings, problem := spell(pattern, side, left)
+		var problem string
+		spellings, problem = spell(spellings[:0], pattern, side, left)
 		for _, s := range spellings {
-			if left -= len(s.units); left < 0 {
+			if left -= s.len(); left < 0 {
 				problem = tooMuchText
 				break
 			}
@@ -128,7 +131,20 @@ type prefixGroup struct {
 	prefix  string
 }
 
+// newBuilder returns a builder with the memory that most lists of entries take.
+func newBuilder(entries []string) builder {
+	size := 0
+	for _, s := range entries {
+		size += len(s)
+	}
+	return builder{list: List{programs: make([]program, 0, len(entries))}, texts: make([]byte, 0, size)}
+}
+
 func (b *builder) add(index int, s spelling) {
+	if s.text != "" {
+		b.addText(index, s)
+		return
+	}
 	n := literals(s.units)
 	rest, kind, at := s.units[n:], noStar, len(b.texts)
 	b.texts = appendLiteral(b.texts, s.units[:n])
@@ -146,12 +162,39 @@ func (b *builder) add(index int, s spelling) {
 	b.put(index, s.readers, kind, at, end)
 }
 
+// addText adds a spelling with a text, like add with the text's units.
+func (b *builder) addText(index int, s spelling) {
+	n := strings.IndexByte(s.text, '*')
+	if one := strings.IndexByte(s.text, '?'); one >= 0 && (n < 0 || one < n) {
+		n = one
+	}
+	literal, suffix, kind := s.text, "", noStar
+	if n >= 0 && !s.exact {
+		literal, suffix = s.text[:n], strings.TrimLeft(s.text[n:], "*")
+		switch len(s.text) - n - len(suffix) {
+		case 0:
+		case 1:
+			kind = oneStar
+		default:
+			kind = superStar
+		}
+		if kind == noStar || strings.ContainsAny(suffix, "*?") {
+			group := prefixGroup{s.readers, strings.Clone(literal)}
+			b.compounds = append(b.compounds, compound{group, index, starred(s.text[n:])})
+			return
+		}
+	}
+	at := len(b.texts)
+	b.texts = append(append(b.texts, literal...), suffix...)
+	b.put(index, s.readers, kind, at, at+len(literal))
+}
+
 // addAction adds an action type, like add with its [actionUnits].
 func (b *builder) addAction(index int, readers resource.Reader, t string) {
 	literal, suffix, wild := strings.Cut(t, "*")
 	suffix = strings.TrimLeft(suffix, "*")
 	if strings.IndexByte(suffix, '*') >= 0 || strings.IndexByte(t, '%') >= 0 || wild && inEscape(suffix) {
-		b.add(index, spelling{readers, actionUnits(t)})
+		b.add(index, spelling{readers: readers, units: actionUnits(t)})
 		return
 	}
 	kind, at := noStar, len(b.texts)
@@ -211,16 +254,23 @@ func (b *builder) groups() (groups [][]compound) {
 // Pack moves the memory of lists next to each other. If the lists are in no processor cache, a
 // match must fetch their cache lines. Adjacent lines take far less time.
 func Pack(lists ...*List) {
-	var all List
-	var sets []uint64
+	var programs, automata, words, size int
+	for _, l := range lists {
+		programs, automata, size = programs+len(l.programs), automata+len(l.automata), size+len(l.texts)
+		for i := range l.automata {
+			words += len(l.automata[i].sets)
+		}
+	}
+	all := List{programs: make([]program, 0, programs), automata: make([]automaton, 0, automata)}
+	sets, texts := make([]uint64, 0, words), make([]byte, 0, size)
 	for _, l := range lists {
 		all.programs, all.automata = append(all.programs, l.programs...), append(all.automata, l.automata...)
-		all.texts += l.texts
+		texts = append(texts, l.texts...)
 		for i := range l.automata {
 			sets = append(sets, l.automata[i].sets...)
 		}
 	}
-	all.programs, all.automata, sets = slices.Clone(all.programs), slices.Clone(all.automata), slices.Clone(sets)
+	all.texts = string(texts)
 	for _, l := range lists {
 		l.programs, all.programs = cut(all.programs, len(l.programs))
 		l.automata, all.automata = cut(all.automata, len(l.automata))

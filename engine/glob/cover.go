@@ -31,9 +31,12 @@ func PlainShape(pattern string) Shape {
 }
 
 func shapeOf(text string, side resource.Side, spell speller) Shape {
-	spellings, problem := spell(text, side, maxSpelled)
+	spellings, problem := spell(nil, text, side, maxSpelled)
 	if problem != "" {
 		return Shape{}
+	}
+	for i := range spellings {
+		spellings[i].units = spellings[i].all()
 	}
 	return Shape{spellings, side}
 }

@@ -35,12 +35,12 @@ func expressions(patterns []string, side resource.Side, spell speller) []Express
 	var order []resource.Reader
 	forms := make(map[resource.Reader][][]unit)
 	for _, pattern := range patterns {
-		spellings, _ := spell(pattern, side, maxSpelled)
+		spellings, _ := spell(nil, pattern, side, maxSpelled)
 		for _, s := range spellings {
 			if forms[s.readers] == nil {
 				order = append(order, s.readers)
 			}
-			forms[s.readers] = append(forms[s.readers], s.units)
+			forms[s.readers] = append(forms[s.readers], s.all())
 		}
 	}
 	all := make([]Expression, len(order))

@@ -128,16 +128,13 @@ func appendLiteral(b []byte, units []unit) []byte {
 // parsePattern expands the braces of pattern and returns the alternatives. If pattern is invalid,
 // it returns the problem.
 func parsePattern(pattern string) ([][]unit, string) {
-	if problem := checkPattern(pattern); problem != "" {
+	spellings, problem := plain(nil, pattern, 0, 0)
+	if problem != "" {
 		return nil, problem
 	}
-	texts, ok := choices(pattern)
-	if !ok {
-		return expand(pattern)
-	}
-	alternatives := make([][]unit, len(texts))
-	for i, text := range texts {
-		alternatives[i] = starred(text)
+	alternatives := make([][]unit, len(spellings))
+	for i := range spellings {
+		alternatives[i] = spellings[i].all()
 	}
 	return alternatives, ""
 }

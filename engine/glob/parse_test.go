@@ -2,6 +2,7 @@ package glob
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"writ.example/writ/engine/resource"
@@ -37,6 +38,7 @@ func FuzzPlainPattern(f *testing.F) {
 		"https://1.2.3.4/", "https://example.1/", "https://xn--a.b/", "https://a.xn-*/", "https://*1/", "https://a../", "https://a./",
 		"https://A.b/", "https://a_b.c/", "https://-a.b-/*", "https://a:80/", "https://**", "https://a", "https://a?b/c", "/a/b", "/", "a/",
 		"x;y", "a b", "a|b", "~a", "//a", "/*/a", "/??/c:/x", "*:*", "https*://a/b", "https://a/b;c", "https://a/b.", "https://*-/", "a&b=c",
+		"https://" + strings.Repeat("a.", 124) + "*/b", "https://" + strings.Repeat("a.", 122) + "**.b/", "https://x**n-a/b", "https://?.b/?",
 	} {
 		f.Add(pattern, true)
 		f.Add(pattern, false)
@@ -46,18 +48,21 @@ func FuzzPlainPattern(f *testing.F) {
 		if blocks {
 			side = resource.ForBlock
 		}
-		alternatives, _ := parsePattern(pattern)
+		alternatives, _ := plain(nil, pattern, side, maxSpelled)
 		for _, alternative := range alternatives {
-			text, wildcards, ok := lettered(alternative)
-			if !ok || !resource.IsPlainPattern(text, side) {
+			units := alternative.all()
+			text, wildcards, ok := lettered(units)
+			written := alternative.text != "" && resource.IsPlainPattern(alternative.text, side)
+			if !ok || !written && !resource.IsPlainPattern(text, side) {
 				continue
 			}
 			readings, err := resource.ReadPattern(text, side)
-			want, problem := spell(readings, err, wildcards, side)
+			want, problem := spell(nil, readings, err, wildcards, side)
 			if problem != "" || climbs(text) {
 				t.Fatalf("%q of %q is plain, but refused: %s", text, pattern, problem)
 			}
-			if got, _ := read(alternative, side); !reflect.DeepEqual(got, want) {
+			got, _ := read(nil, alternative, side)
+			if len(got) != 1 || len(want) != 1 || got[0].readers != want[0].readers || !reflect.DeepEqual(got[0].all(), want[0].all()) {
 				t.Errorf("read(%q) = %v, want %v", text, got, want)
 			}
 		}
@@ -75,9 +80,33 @@ func FuzzAddAction(f *testing.F) {
 		}
 		got, want := builder{actions: true}, builder{actions: true}
 		got.addAction(1, asWritten, text)
-		want.add(1, spelling{asWritten, actionUnits(text)})
+		want.add(1, spelling{readers: asWritten, units: actionUnits(text)})
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("addAction(%q) makes %+v, want %+v", text, got, want)
+		}
+	})
+}
+
+// FuzzAddText checks that a text is compiled as its units are, and that they are counted.
+func FuzzAddText(f *testing.F) {
+	for _, text := range []string{"a", "a*", "*b", "a*b", "a**b", "***", "*?", "a?", "?*", "a*b*c", "a*b?", "**a**", "é*世", "a***b*"} {
+		f.Add(text, true)
+		f.Add(text, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, exact bool) {
+		if text == "" || strings.ContainsAny(text, "%\uFFFD") {
+			return
+		}
+		s := spelling{readers: resource.POSIX, exact: exact, text: text}
+		units := s.all()
+		if s.len() != len(units) {
+			t.Errorf("the length of %q is %d, want %d", text, s.len(), len(units))
+		}
+		var got, want builder
+		got.add(1, s)
+		want.add(1, spelling{readers: resource.POSIX, units: units})
+		if got, want := got.finish(), want.finish(); !reflect.DeepEqual(got, want) {
+			t.Errorf("addText(%q) makes %+v, want %+v", text, got, want)
 		}
 	})
 }

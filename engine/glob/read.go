@@ -3,6 +3,7 @@ package glob
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"writ.example/writ/engine/resource"
 )
@@ -10,89 +11,135 @@ import (
 // addressBrackets matches a pattern up to an address in brackets.
 var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
 
-// spelling is one alternative of a pattern, as some readers read that alternative.
+// spelling is one alternative of a pattern, as some readers read that alternative. It has either its units, or a
+// text of literals without escapes. If the text is not exact, its stars and question marks are wildcards.
 type spelling struct {
 	readers resource.Reader
+	exact   bool
+	text    string
 	units   []unit
 }
 
-// speller returns the spellings of a list's entry, or the entry's problem. The spellings together
-// have up to limit characters.
-type speller func(text string, side resource.Side, limit int) ([]spelling, string)
+func (s *spelling) all() []unit {
+	switch {
+	case s.text == "":
+		return s.units
+	case s.exact:
+		return units(s.text, nil)
+	}
+	return starred(s.text)
+}
 
-// plain returns the spellings of a pattern that is matched as written.
-func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
-	alternatives, problem := parsePattern(pattern)
-	var all []spelling
+// len returns the number of units.
+func (s *spelling) len() int {
+	n := len(s.units) + utf8.RuneCountInString(s.text)
+	for i := 1; i < len(s.text) && !s.exact; i++ {
+		if s.text[i] == '*' && s.text[i-1] == '*' { // a run of stars is one unit
+			n--
+		}
+	}
+	return n
+}
+
+// speller appends the spellings of a list's entry to all, or returns the entry's problem. The spellings together
+// have up to limit characters.
+type speller func(all []spelling, text string, side resource.Side, limit int) ([]spelling, string)
+
+// plain appends the spellings of a pattern that is matched as written.
+func plain(all []spelling, pattern string, _ resource.Side, _ int) ([]spelling, string) {
+	if problem := checkPattern(pattern); problem != "" {
+		return nil, problem
+	}
+	if texts, ok := choices(pattern); ok {
+		for _, text := range texts {
+			all = append(all, spelling{readers: resource.All, text: text})
+		}
+		return all, ""
+	}
+	alternatives, problem := expand(pattern)
 	for _, units := range alternatives {
-		all = append(all, spelling{resource.All, units})
+		all = append(all, spelling{readers: resource.All, units: units})
 	}
 	return all, problem
 }
 
-// spellingsOf returns all spellings of a pattern, or the pattern's problem. The spellings together
+// spellingsOf appends all spellings of a pattern, or returns the pattern's problem. The spellings together
 // have up to limit characters.
-func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
+func spellingsOf(all []spelling, pattern string, side resource.Side, limit int) ([]spelling, string) {
+	// A pattern this short cannot have too many wildcards.
+	if len(pattern) <= maxWildcards && strings.IndexByte(pattern, '?') < 0 && resource.IsPlainPattern(pattern, side) {
+		return append(all, spelling{readers: resource.All, text: pattern}), ""
+	}
 	// Backslashes of a Windows pattern and brackets around an address are ordinary characters.
 	written := resource.Separators(pattern)
 	if strings.Contains(written, "//[") {
 		written = addressBrackets.ReplaceAllString(written, `$1\[$2\]`)
 	}
-	alternatives, problem := parsePattern(written)
+	alternatives, problem := plain(nil, written, side, limit)
 	if problem != "" {
 		return nil, problem
 	}
-	var all []spelling
-	for _, units := range alternatives {
-		if limit -= len(units); limit < 0 {
+	first := len(all)
+	for _, s := range alternatives {
+		if limit -= s.len(); limit < 0 {
 			return nil, tooMuchText
 		}
-		spellings, problem := read(units, side)
-		if problem != "" {
+		if all, problem = read(all, s, side); problem != "" {
 			return nil, problem
 		}
-		if all = append(all, spellings...); len(all) > maxSpellings {
+		if len(all)-first > maxSpellings {
 			return nil, "stands for more than 256 alternatives"
 		}
 	}
 	if strings.ContainsAny(pattern, `?[]{}\`) {
-		spellings, _ := quoted(pattern, side, limit) // a text that is no resource has none
-		all = append(all, spellings...)
+		// A text that is no resource has none.
+		if spellings, problem := quoted(all, pattern, side, limit); problem == "" {
+			return spellings, ""
+		}
 	}
 	return all, ""
 }
 
-// quoted returns the spellings of a text in which no character is a wildcard.
-func quoted(text string, side resource.Side, _ int) ([]spelling, string) {
+// quoted appends the spellings of a text in which no character is a wildcard.
+func quoted(all []spelling, text string, side resource.Side, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, side)
-	return spell(readings, err, nil, side)
+	return spell(all, readings, err, nil, side)
 }
 
-// read returns the spellings of one alternative of a pattern, as each reader reads it.
-func read(alternative []unit, side resource.Side) ([]spelling, string) {
-	text, wildcards, ok := lettered(alternative)
+// read appends the spellings of one alternative of a pattern, as each reader reads it.
+func read(all []spelling, alternative spelling, side resource.Side) ([]spelling, string) {
+	if alternative.text != "" && resource.IsPlainPattern(alternative.text, side) {
+		return append(all, alternative), ""
+	}
+	units := alternative.all()
+	text, wildcards, ok := lettered(units)
 	if !ok {
 		return nil, "has a private use character that stands for a wildcard here"
 	}
-	if resource.IsPlainPattern(text, side) {
-		return []spelling{{resource.All, alternative}}, ""
+	if !strings.ContainsAny(text, "*?") && resource.IsPlainPattern(text, side) { // these are letters here
+		return append(all, spelling{readers: resource.All, units: units}), ""
 	}
 	if climbs(text) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}
 	readings, err := resource.ReadPattern(text, side)
-	return spell(readings, err, wildcards, side)
+	return spell(all, readings, err, wildcards, side)
 }
 
-// spell returns the readings of a pattern as spellings. If err is not nil, it returns the text of
+// spell appends the readings of a pattern as spellings. If err is not nil, it returns the text of
 // err as the problem.
-func spell(readings []resource.Reading, err error, wildcards []unit, side resource.Side) ([]spelling, string) {
+func spell(
+	all []spelling, readings []resource.Reading, err error, wildcards []unit, side resource.Side,
+) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
-	all := make([]spelling, len(readings))
-	for i, r := range readings {
-		all[i] = spelling{widened(r, side), coalesce(units(r.Text, wildcards))}
+	for _, r := range readings {
+		if len(wildcards) == 0 && strings.IndexByte(r.Text, '%') < 0 {
+			all = append(all, spelling{readers: widened(r, side), exact: true, text: r.Text})
+			continue
+		}
+		all = append(all, spelling{readers: widened(r, side), units: coalesce(units(r.Text, wildcards))})
 	}
 	return all, ""
 }

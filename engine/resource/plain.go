@@ -116,8 +116,9 @@ func plainPath(s string) int {
 	return len(s)
 }
 
-// IsPlainPattern reports whether s is a plain pattern: every reader reads it as it was written, on its side. [Wild]
-// characters stand for its wildcards. IsPlainPattern recognises most plain patterns. [ReadPattern] reads any other.
+// IsPlainPattern reports whether s is a plain pattern: every reader reads it as it was written, on its side. Its
+// wildcards are * and ?, or [Wild] characters that stand for them. IsPlainPattern recognises most plain patterns.
+// [ReadPattern] reads any other.
 func IsPlainPattern(s string, side Side) bool {
 	rest, web := strings.CutPrefix(s, "https://")
 	if !web {
@@ -143,6 +144,7 @@ func IsPlainPattern(s string, side Side) bool {
 			continue
 		}
 		switch {
+		case c == '?':
 		case !isPlainByte(c), c == ' ', c == '[', c == ']':
 			return false
 		case prev == '.' && (c == '.' || c == '/'), prev == '/' && c == '/':
@@ -158,20 +160,29 @@ func IsPlainPattern(s string, side Side) bool {
 }
 
 // plainPatternHost returns the length of the host at the start of s, or 0 if it is not plain or has a port. It is
-// plain if [plainHost] says so of the host with letters for its wildcards.
+// plain if [plainHost] says so of the host with a letter for each of its wildcards.
 func plainPatternHost(s string) int {
-	end := strings.IndexByte(s, '/')
-	if end <= 0 || end > 253 {
-		return 0
-	}
-	host := strings.Map(func(r rune) rune {
-		if IsWild(r) {
-			return 'w'
+	const most = 253 // bytes, with a Wild character for each wildcard
+	label, wild := 0, 0
+	for i, c := range s {
+		if i+wild*(utf8.RuneLen(Wild)-1) > most {
+			return 0
 		}
-		return r
-	}, s[:end+1])
-	if strings.IndexByte(host, ':') >= 0 || plainHost(host) == 0 {
-		return 0
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', IsWild(c):
+		case c == '*', c == '?':
+			wild++
+		case c == '-':
+			if i == label+3 && s[label:i] == "xn-" {
+				return 0
+			}
+		case c == '.' && i > label:
+			label = i + 1
+		case c == '/' && i > label && !isDigit(s[label]) && s[label] != '-':
+			return i
+		default:
+			return 0
+		}
 	}
-	return end
+	return 0
 }
