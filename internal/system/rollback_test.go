@@ -62,6 +62,26 @@ func TestRollback(t *testing.T) {
 	}
 }
 
+// TestCrash_AtItsFirstStart kills first starts while they make the store, each at the first file of another
+// kind. Nothing is acknowledged yet, so the next start must serve.
+func TestCrash_AtItsFirstStart(t *testing.T) {
+	t.Parallel()
+	for range rounds(1, 20) {
+		for _, made := range []string{"LOCK", "MANIFEST-*", "*.log", "../store.tip", "*.segment", "*.segment", "*.sst"} {
+			data, token := newData(t)
+			killed(t, func() bool {
+				found, err := filepath.Glob(filepath.Join(data.Store(), made))
+				must(t, err)
+				return len(found) > 0
+			}, "serve", "--data", string(data), "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+			p := start(t, data)
+			register(t, p.url, token)
+			evaluate(t, p.url, token, 1)
+			p.kill(t)
+		}
+	}
+}
+
 // notedHead returns the number of the head in the tip file beside the store.
 func notedHead(t *testing.T, data datadir.Dir) int {
 	t.Helper()
