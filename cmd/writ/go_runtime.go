@@ -26,7 +26,7 @@ var processors = sync.OnceValue(func() int {
 // causes ten or more collections a second. With a percentage that prevents this, a process takes many times the memory
 // that is live. So the room for garbage follows what a collection costs, and how often it comes.
 const (
-	leastRoom  = 64 << 20  // for garbage, in bytes
+	leastRoom  = 48 << 20  // for garbage, in bytes
 	memoryGoal = 640 << 20 // above this, collections come as often as necessary
 	// roomEvery is how often the room is set anew.
 	roomEvery = time.Second

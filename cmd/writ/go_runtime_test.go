@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 	const MiB = 1 << 20
 	for _, tt := range []struct{ scanned, made, want uint64 }{
 		{0, 0, leastRoom},
-		{30 * MiB, 150 * MiB, leastRoom},
+		{20 * MiB, 100 * MiB, leastRoom},
 		{100 * MiB, 150 * MiB, 200 * MiB},
 		{30 * MiB, 900 * MiB, 300 * MiB},
 	} {

@@ -52,7 +52,9 @@ func (r *recent) add(e Entry) {
 	r.fresh = r.fresh[:0]
 	for t := range len(r.tiers) - 1 {
 		if len(r.tiers[t]) == runTier {
-			r.tiers[t+1] = append(r.tiers[t+1], newRun(merged(entriesOf(r.tiers[t]))))
+			longer := make([]Entry, 0, len(r.tiers[t])*len(r.tiers[t][0].entries))
+			longer = slices.AppendSeq(longer, merged(entriesOf(r.tiers[t])))
+			r.tiers[t+1] = append(r.tiers[t+1], newRun(longer))
 			r.tiers[t] = slices.Delete(r.tiers[t], 0, runTier)
 		}
 	}
@@ -72,27 +74,37 @@ func entriesOf(runs []run) [][]Entry {
 	return all
 }
 
-// merged merges sorted entries.
-func merged(runs [][]Entry) []Entry {
-	switch len(runs) {
-	case 0:
-		return nil
-	case 1:
-		return runs[0]
-	}
-	a, b := merged(runs[:len(runs)/2]), merged(runs[len(runs)/2:])
-	all := make([]Entry, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].before(&b[0]):
-			all, a = append(all, a[0]), a[1:]
-		case b[0].before(&a[0]):
-			all, b = append(all, b[0]), b[1:]
-		default: // they are equal
-			a = a[1:]
+// merged yields the entries of sorted runs in order, equal ones once.
+func merged(runs [][]Entry) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		left := slices.DeleteFunc(slices.Clone(runs), func(run []Entry) bool { return len(run) == 0 })
+		var last *Entry
+		for len(left) > 0 {
+			best := 0
+			var second *Entry // the least of the other runs
+			for i := 1; i < len(left); i++ {
+				e := &left[i][0]
+				if nearest := &left[best][0]; e.before(nearest) {
+					best, e = i, nearest
+				}
+				if second == nil || e.before(second) {
+					second = e
+				}
+			}
+			run := left[best]
+			for first := true; len(run) > 0 && (first || second == nil || run[0].before(second)); first = false {
+				if e := &run[0]; last == nil || *e != *last {
+					if last = e; !yield(*e) {
+						return
+					}
+				}
+				run = run[1:]
+			}
+			if left[best] = run; len(run) == 0 {
+				left = slices.Delete(left, best, best+1)
+			}
 		}
 	}
-	return append(append(all, a...), b...)
 }
 
 // before reports whether e comes before other.
@@ -208,37 +220,7 @@ func next(run []Entry, back bool) *Entry {
 	return &run[0]
 }
 
-// all yields all entries in order. It copies only the fresh ones: copies of all would take several times the memory of
-// r. Nothing may be added before it ends.
+// all yields all entries in order. Nothing may be added before it ends.
 func (r *recent) all() iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		runs := append(entriesOf(slices.Concat(r.tiers[:]...)), sorted(slices.Clone(r.fresh)))
-		runs = slices.DeleteFunc(runs, func(run []Entry) bool { return len(run) == 0 })
-		var last *Entry
-		for len(runs) > 0 {
-			best := 0
-			var second *Entry // the least of the other runs
-			for i := 1; i < len(runs); i++ {
-				e := &runs[i][0]
-				if nearest := &runs[best][0]; e.before(nearest) {
-					best, e = i, nearest
-				}
-				if second == nil || e.before(second) {
-					second = e
-				}
-			}
-			run := runs[best]
-			for first := true; len(run) > 0 && (first || second == nil || run[0].before(second)); first = false {
-				if e := &run[0]; last == nil || *e != *last {
-					if last = e; !yield(*e) {
-						return
-					}
-				}
-				run = run[1:]
-			}
-			if runs[best] = run; len(run) == 0 {
-				runs = slices.Delete(runs, best, best+1)
-			}
-		}
-	}
+	return merged(append(entriesOf(slices.Concat(r.tiers[:]...)), sorted(slices.Clone(r.fresh))))
 }
