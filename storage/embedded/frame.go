@@ -104,18 +104,48 @@ func (c *frames) put(f *frame) {
 
 // frame reads a frame.
 func (s *Store) frame(number uint64) (*frame, error) {
-	if f := s.frames.get(number); f != nil {
-		return f, nil
+	r := frameReader{s: s}
+	f, err := r.frame(number)
+	if err == nil {
+		r.keep()
 	}
-	stored, err := s.log.Frame(number)
+	return f, err
+}
+
+// frameReader reads frames one after another. They share memory, because a page can read many and use few.
+type frameReader struct {
+	s    *Store
+	last *frame // the frame that was read last
+	kept bool   // last is not in room
+	room segment.Room
+}
+
+// frame reads a frame. It is valid until the next one is read, unless keep is called before.
+func (r *frameReader) frame(number uint64) (*frame, error) {
+	if r.last != nil && r.last.number == number {
+		return r.last, nil
+	}
+	if r.last = r.s.frames.get(number); r.last != nil {
+		r.kept = true
+		return r.last, nil
+	}
+	stored, err := r.s.log.Frame(number, &r.room)
 	if err != nil {
-		return nil, s.health.Read(err)
+		return nil, r.s.health.Read(err)
 	}
 	f, err := decodeFrame(stored)
 	if err == nil {
-		s.frames.put(f)
+		r.last, r.kept = f, false
 	}
 	return f, err
+}
+
+// keep puts the last frame into the cache.
+func (r *frameReader) keep() {
+	if !r.kept {
+		r.s.frames.put(r.last)
+		r.kept, r.room = true, segment.Room{}
+	}
 }
 
 func decodeFrame(stored segment.Frame) (*frame, error) {

@@ -20,10 +20,7 @@ import (
 // BenchmarkHistory measures reads of a history of 200,000 rows of 16 organizations, or as many as WRIT_ROWS says, in
 // segments of 8 MiB. One row in 500 is denied, and one in 20 is settled. "open" includes Close. cpu-ns/op is processor time.
 func BenchmarkHistory(b *testing.B) {
-	rows := uint64(200_000)
-	if n, err := strconv.ParseUint(os.Getenv("WRIT_ROWS"), 10, 64); err == nil {
-		rows = n
-	}
+	rows := benchRows(200_000)
 	options := Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1, segmentSize: 8 << 20}
 	dir := b.TempDir()
 	s, err := Open(dir, options)
@@ -65,8 +62,13 @@ func BenchmarkHistory(b *testing.B) {
 	from, to, err := s.span(b.Context(), org)
 	must(b, err)
 	middle := storage.Filter{To: from.Add(to.Sub(from) / 2)}
+	several := storage.Filter{
+		Decision: engine.Allow, AgentIDs: []string{"none", "team-a/deployer"}, PolicyID: benchRecord(6).PolicyID,
+		ActionTypes: []string{"deploy"}, From: from, To: to,
+	}
 	for name, f := range map[string]storage.Filter{
 		"page/newest": {}, "page/middle": middle, "page/denied": {Decision: engine.Deny}, "page/agent": {AgentIDs: []string{"none"}},
+		"page/several filters": several,
 	} {
 		b.Run(name, func(b *testing.B) {
 			timed(b, func() {
@@ -75,6 +77,13 @@ func BenchmarkHistory(b *testing.B) {
 			})
 		})
 	}
+	b.Run("page/settled", func(b *testing.B) {
+		settled := benchRecord(5).OrganizationID // a fourth of its rows
+		timed(b, func() {
+			_, _, err := s.ListRecords(b.Context(), settled, storage.Filter{}, storage.Page{Limit: 50})
+			must(b, err)
+		})
+	})
 	b.Run("row", func(b *testing.B) {
 		n := 0
 		timed(b, func() {
@@ -104,6 +113,14 @@ func BenchmarkHistory(b *testing.B) {
 		return err
 	}))
 	fmt.Printf("beside the segments: %.1f bytes a row\n", float64(size)/float64(rows))
+}
+
+// benchRows returns how many rows a benchmark has: usual, or as many as WRIT_ROWS says.
+func benchRows(usual uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("WRIT_ROWS"), 10, 64); err == nil {
+		return n
+	}
+	return usual
 }
 
 // timed measures f. It also reports processor time, because the machine may be busy.

@@ -118,7 +118,16 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 
 // at reads the item at a location, and its frame.
 func (s *Store) at(p location) (f *frame, it item, err error) {
-	f, err = s.frame(p.frame)
+	r := frameReader{s: s}
+	if f, it, err = r.at(p); err == nil {
+		r.keep()
+	}
+	return f, it, err
+}
+
+// at reads the item at a location, and its frame, as frame does.
+func (r *frameReader) at(p location) (f *frame, it item, err error) {
+	f, err = r.frame(p.frame)
 	if err == nil && int(p.index) >= len(f.items) {
 		err = fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"writ.example/writ/engine"
 	"writ.example/writ/storage"
+	"writ.example/writ/storage/embedded/segment"
 )
 
 var _ storage.Journal = (*Store)(nil)
@@ -122,11 +123,12 @@ func (s *Store) bare(row *row, filter *storage.Filter) (*storage.Record, error) 
 func (s *Store) Since(
 	ctx context.Context, after, upTo uint64, wanted func(org string) bool, f func(r *storage.Record, settled bool),
 ) error {
+	var room segment.Room
 	for number := after + 1; number <= upTo; number++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		stored, err := s.log.Frame(number)
+		stored, err := s.log.Frame(number, &room)
 		if err != nil {
 			return s.health.Read(err)
 		}

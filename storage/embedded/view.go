@@ -29,7 +29,7 @@ func (s *Store) now() rowView { return rowView{store: s, state: s.state, upTo: m
 
 // row is a row that was neither removed nor abandoned.
 type row struct {
-	in      *frame
+	in      *frame // nil if skipped is set
 	it      item
 	at      location
 	settled location // of its settlement; its frame is 0 if there is none
@@ -89,6 +89,7 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 	list.Seek(first)
 	var group, ends []index.Entry
 	var rows []row
+	read := frameReader{s: v.store}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 		if group, err = list.Group(group[:0]); len(group) == 0 || err != nil {
 			return err
 		}
-		if rows, err = v.alike(&q, gone, group, rows[:0]); err != nil {
+		if rows, err = v.alike(&read, &q, gone, group, rows[:0]); err != nil {
 			return err
 		}
 		if len(rows) == 0 {
@@ -122,13 +123,15 @@ func (v rowView) rows(ctx context.Context, q query, f func(r *row) (stop bool, e
 }
 
 // alike appends to rows those of a query whose ids begin alike, in the order of the ids. group has their entries.
-func (v rowView) alike(q *query, gone removals, group []index.Entry, rows []row) (_ []row, err error) {
+func (v rowView) alike(
+	read *frameReader, q *query, gone removals, group []index.Entry, rows []row,
+) (_ []row, err error) {
 	for _, e := range group {
 		if e.Frame > v.upTo || gone.before(e) {
 			continue
 		}
 		r := row{at: location{e.Frame, e.Item}}
-		if r.in, r.it, err = v.store.at(r.at); err != nil {
+		if r.in, r.it, err = read.at(r.at); err != nil {
 			return nil, err
 		}
 		id := r.it.id[:]
@@ -136,6 +139,11 @@ func (v rowView) alike(q *query, gone removals, group []index.Entry, rows []row)
 			bytes.Compare(id, q.to[:]) <= 0 && !gone.has(r.it.id, e.Frame) {
 			if r.skipped, err = skips(r.it.body, q.filter); err != nil {
 				return nil, err
+			}
+			if r.skipped {
+				r.in = nil
+			} else {
+				read.keep()
 			}
 			rows = append(rows, r)
 		}

@@ -161,7 +161,7 @@ func (x *Tables) ident(seg segment.Segment) (of ident, known bool) {
 	if seg.Frames == 0 {
 		return of, true
 	}
-	last, err := x.c.Segments.Frame(seg.First + uint64(seg.Frames) - 1) //nolint:gosec // it counts
+	last, err := x.c.Segments.Frame(seg.First+uint64(seg.Frames)-1, new(segment.Room)) //nolint:gosec // it counts
 	sum = sha256.Sum256(append(b, last.Head...))
 	of.head = binary.LittleEndian.Uint64(sum[:])
 	return of, err == nil

@@ -248,7 +248,7 @@ func FuzzOpen(f *testing.F) {
 		if _, err := l.Append([]byte("head"), nil); err != nil {
 			t.Errorf("Append = %v", err)
 		}
-		if f, err := l.Frame(n + 1); err != nil || string(f.Head) != "head" {
+		if f, err := l.Frame(n+1, new(Room)); err != nil || string(f.Head) != "head" {
 			t.Errorf("Frame = %v, %v, want what was appended", f, err)
 		}
 	})

@@ -110,13 +110,16 @@ func parseFrameHeader(b []byte) (h frameHeader, ok bool) {
 
 var errNoFrame = fmt.Errorf("%w: a frame is not whole", ErrDamaged)
 
-// parseFrame reads the frame at the start of b. The frame shares the memory of b.
-func parseFrame(b []byte, log uint32) (f Frame, h frameHeader, err error) {
+// parseFrame reads the frame at the start of b. The frame shares the memory of b, and of items if all fit.
+func parseFrame(b []byte, log uint32, items [][]byte) (f Frame, h frameHeader, err error) {
 	h, ok := parseFrameHeader(b)
 	if !ok || len(b) < h.size() || binary.LittleEndian.Uint32(b[4:]) != crc32.Update(log, castagnoli, b[8:h.size()]) {
 		return f, h, errNoFrame
 	}
-	f, rest := Frame{Number: h.number, Items: make([][]byte, h.items)}, b[frameHeaderLen:frameHeaderLen+h.length]
+	if items == nil || cap(items) < h.items {
+		items = make([][]byte, h.items)
+	}
+	f, rest := Frame{Number: h.number, Items: items[:h.items]}, b[frameHeaderLen:frameHeaderLen+h.length]
 	if f.Head, rest, ok = cut(rest); !ok {
 		return f, h, errNoFrame
 	}
@@ -201,7 +204,7 @@ func laterDurable(b []byte, number uint64, log uint32) bool {
 			continue
 		}
 		if h, ok := parseFrameHeader(b[at:]); ok && h.number > number && h.durable >= number {
-			if _, _, err := parseFrame(b[at:], log); err == nil {
+			if _, _, err := parseFrame(b[at:], log, nil); err == nil {
 				return true
 			}
 		}

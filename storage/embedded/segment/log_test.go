@@ -90,7 +90,7 @@ func scanned(t testing.TB, l *Log, from uint64) (frames []Frame, err error) {
 	t.Helper()
 	err = l.Scan(t.Context(), from, func(f Frame) error {
 		frames = append(frames, f)
-		one, err := l.Frame(f.Number)
+		one, err := l.Frame(f.Number, new(Room))
 		if err != nil || !reflect.DeepEqual(f, one) {
 			t.Errorf("Frame(%d) = %v, -Scan +Frame\n%s", f.Number, err, cmp.Diff(f, one))
 		}
@@ -131,7 +131,7 @@ func TestLog(t *testing.T) {
 				t.Errorf("Segments = %+v, want several, all sealed but the last", all)
 			}
 			for _, number := range []uint64{0, l.Last() + 1} {
-				if f, err := l.Frame(number); !errors.Is(err, ErrDamaged) {
+				if f, err := l.Frame(number, new(Room)); !errors.Is(err, ErrDamaged) {
 					t.Errorf("Frame(%d) = %v, %v, want ErrDamaged", number, f, err)
 				}
 			}
@@ -159,10 +159,10 @@ func TestLog_LargeFrame(t *testing.T) {
 	closeTest(t, l)
 	l = openTest(t, fs)
 	defer closeTest(t, l)
-	if f, err := l.Frame(2); err != nil || !cmp.Equal(f.Items, large) {
+	if f, err := l.Frame(2, new(Room)); err != nil || !cmp.Equal(f.Items, large) {
 		t.Errorf("Frame = %d items, %v", len(f.Items), err)
 	}
-	if f, err := l.Frame(4); err != nil || string(f.Head) != "h" || len(f.Items) != 0 {
+	if f, err := l.Frame(4, new(Room)); err != nil || string(f.Head) != "h" || len(f.Items) != 0 {
 		t.Errorf("Frame = %v, %v, want one without items", f, err)
 	}
 }
@@ -282,7 +282,7 @@ func TestConcurrent(t *testing.T) {
 	}()
 	go func() {
 		for n := range uint64(500) {
-			if f, err := l.Frame(n%l.Last() + 1); err != nil || !reflect.DeepEqual(f, testFrame(f.Number)) {
+			if f, err := l.Frame(n%l.Last()+1, new(Room)); err != nil || !reflect.DeepEqual(f, testFrame(f.Number)) {
 				done <- fmt.Errorf("Frame = %v, %w", f, err)
 				return
 			}

@@ -161,7 +161,7 @@ func (l *Log) recover(s *segment, size int64) error {
 	}
 	at := headerLen
 	for at < len(b) {
-		_, h, err := parseFrame(b[at:], l.salt)
+		_, h, err := parseFrame(b[at:], l.salt, nil)
 		if err != nil || h.number != s.first+uint64(s.frames) {
 			break
 		}
@@ -199,11 +199,20 @@ func lastByte(b []byte) int {
 // readAt reads n bytes at a position.
 func readAt(f vfs.File, at, n int64) ([]byte, error) {
 	b := make([]byte, n)
-	if got, err := f.ReadAt(b, at); got < len(b) {
-		if err == nil || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w: its file ends early", ErrDamaged)
-		}
+	if err := readFull(f, b, at); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// readFull fills b with what is at a position.
+func readFull(f vfs.File, b []byte, at int64) error {
+	got, err := f.ReadAt(b, at)
+	if got == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: its file ends early", ErrDamaged)
+	}
+	return err
 }

@@ -4,11 +4,18 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
-// Frame returns the frame with a number. The error is ErrDamaged if the frame is missing or
-// incomplete.
-func (l *Log) Frame(number uint64) (f Frame, err error) {
+// Room is memory for a frame that is read.
+type Room struct {
+	b     []byte
+	items [][]byte
+}
+
+// Frame returns the frame with a number. It reads the frame into room, in place of the frame that was there. The error
+// is ErrDamaged if the frame is missing or incomplete.
+func (l *Log) Frame(number uint64, room *Room) (f Frame, err error) {
 	l.mu.RLock()
 	s := l.segmentOf(number)
 	if s == nil {
@@ -24,9 +31,10 @@ func (l *Log) Frame(number uint64) (f Frame, err error) {
 			return f, fmt.Errorf("frame %d: %w", number, err)
 		}
 	}
-	b, err := readAt(s.file, int64(from), int64(to)-int64(from))
-	if err == nil {
-		f, _, err = parseFrame(b, l.salt)
+	room.b = slices.Grow(room.b[:0], int(to-from))[:to-from]
+	if err = readFull(s.file, room.b, int64(from)); err == nil {
+		f, _, err = parseFrame(room.b, l.salt, room.items)
+		room.items = f.Items
 	}
 	if err == nil && f.Number != number {
 		err = fmt.Errorf("%w: frame %d is in its place", ErrDamaged, f.Number)
@@ -105,7 +113,7 @@ func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) e
 		if err := ctx.Err(); err != nil {
 			return number, err
 		}
-		frame, h, err := parseFrame(b, l.salt)
+		frame, h, err := parseFrame(b, l.salt, nil)
 		if err == nil && frame.Number != number {
 			err = fmt.Errorf("%w: frame %d is in its place", ErrDamaged, frame.Number)
 		}
