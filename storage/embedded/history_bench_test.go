@@ -46,7 +46,7 @@ func BenchmarkHistory(b *testing.B) {
 			r.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: r.DecidedAt, Receipt: new(receipt.Inclusion)})
 			ends.Entries = append(ends.Entries, r.SettlementEntry())
 		}
-		_, err = s.Append(b.Context(), ends, unsigned)
+		_, err = s.Append(b.Context(), ends, sealAll)
 		must(b, err)
 	}
 	org := benchRecord(6).OrganizationID
