@@ -36,7 +36,7 @@ var below = map[string][]string{
 }
 
 // plain are the packages of internal that every room may import. They import no room.
-var plain = []string{"internal/apikey", "internal/printable", "internal/scrub", "internal/telemetry", "internal/tlsfiles",
+var plain = []string{"internal/apikey", "internal/pace", "internal/printable", "internal/scrub", "internal/telemetry", "internal/tlsfiles",
 	"internal/toolcall"}
 
 // forTests are the packages of internal that tests alone import. They may import rooms.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"writ.example/writ/engine/condition"
+	"writ.example/writ/internal/pace"
 	"writ.example/writ/storage"
 )
 
@@ -392,7 +393,8 @@ type filling struct {
 	since, at, began time.Time
 	wait             func(until time.Time) // says that a fill takes long, until about a time
 	rows, early      int
-	last, slice      time.Time // when the last row was decided, and when this slice began
+	last             time.Time // when the last row was decided
+	pace             pace.Pace
 }
 
 // fillEarly is how many rows a fill reads while decisions wait for it. It takes some 150 ms. After that they are
@@ -407,10 +409,7 @@ func (f *filling) yield() {
 	now := time.Now()
 	part := min(max(f.last.Sub(f.since).Seconds()/max(1, f.at.Sub(f.since).Seconds()), 0.001), 1)
 	f.wait(f.began.Add(time.Duration(float64(now.Sub(f.began)) / part)))
-	if !f.slice.IsZero() {
-		time.Sleep(now.Sub(f.slice))
-	}
-	f.slice = time.Now()
+	f.pace.Rest(1, nil)
 }
 
 // fill keeps the counts of the rows that were committed up to a position.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ.example/writ/internal/pace"
 	"writ.example/writ/storage/embedded/segment"
 )
 
@@ -235,7 +236,7 @@ func (x *Tables) make(seg segment.Segment, p *part, tell func(frame uint64)) err
 	x.know(r.all())
 	p.recent, p.filtered = r, true
 	if seg.Sealed && !x.c.ReadOnly {
-		if err := x.write(seg, p); err != nil {
+		if err := x.write(seg, p, noRest); err != nil {
 			x.unwritten(err)
 		}
 	}
@@ -353,30 +354,32 @@ func (x *Tables) Rewritten(number uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := x.write(seg, p); err != nil {
+	if err := x.write(seg, p, noRest); err != nil {
 		x.unwritten(err)
 	}
 	return nil
 }
 
-// writeLater starts a goroutine that writes the tables that are not written yet.
+// writeLater starts a goroutine that writes the tables that are not written yet. It takes at most a fifth of a
+// processor until Close.
 func (x *Tables) writeLater() {
 	x.sealed.Add(1)
 	if x.c.ReadOnly || !x.later.CompareAndSwap(false, true) {
 		return
 	}
 	x.background.Go(func() {
+		var p pace.Pace
 		for again := true; again; {
 			n := x.sealed.Load()
-			x.writeAll()
+			x.writeAll(func() { p.Rest(4, x.stopping) })
 			x.later.Store(false)
 			again = x.sealed.Load() != n && x.later.CompareAndSwap(false, true)
 		}
 	})
 }
 
-// writeAll writes the tables that are not written yet.
-func (x *Tables) writeAll() {
+// writeAll writes the tables that are not written yet. It calls rest now and then.
+func (x *Tables) writeAll(rest func()) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	parts := x.all() // first, so that each has its segment
@@ -388,7 +391,7 @@ func (x *Tables) writeAll() {
 		if written || !segments[i].Sealed {
 			continue
 		}
-		if err := x.write(segments[i], p); err != nil {
+		if err := x.write(segments[i], p, rest); err != nil {
 			x.unwritten(err)
 			return
 		}
@@ -400,20 +403,39 @@ func (x *Tables) unwritten(err error) {
 		err.Error())
 }
 
-// write writes the table of a sealed segment whose entries are in memory. The caller holds x.writing.
-func (x *Tables) write(seg segment.Segment, p *part) error {
+// noRest is for work that somebody waits for.
+func noRest() {}
+
+// resting returns entries, and calls rest after every few of them.
+func resting(entries iter.Seq[Entry], rest func()) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		n := 0
+		for e := range entries {
+			if n++; n%4096 == 0 {
+				rest()
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// write writes the table of a sealed segment whose entries are in memory. It calls rest now and then. The caller
+// holds x.writing.
+func (x *Tables) write(seg segment.Segment, p *part, rest func()) error {
 	of, known := x.ident(seg)
 	if !known {
 		return fmt.Errorf("the last frame of %s cannot be read", seg.Name)
 	}
 	name := TableName(seg.Name)
-	if err := x.replace(name, makeTable(of, seg.First, p.recent.all())); err != nil {
+	if err := x.replace(name, makeTable(of, seg.First, resting(p.recent.all(), rest))); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	t, err := openTable(x.c.FS, name, of, true, seg.First)
 	if err == nil {
 		if p.filtered && !p.listed.Load() {
-			x.learn(p, p.recent.all())
+			x.learn(p, resting(p.recent.all(), rest))
 			p.listed.Store(true)
 		}
 		err = p.set(t, nil)
@@ -538,7 +560,7 @@ func (x *Tables) Close() (err error) {
 	close(x.stopping)
 	x.background.Wait()
 	if !x.c.ReadOnly && x.c.Health.Stopped() == nil {
-		x.writeAll()
+		x.writeAll(noRest)
 	}
 	for _, p := range x.parts {
 		if p.table != nil {

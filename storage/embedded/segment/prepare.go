@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ.example/writ/internal/pace"
 )
 
 // category is the vfs's category for the log's writes.
@@ -14,10 +16,11 @@ const spareName = "segment.new"
 
 // spare is a file that is being filled with zeros.
 type spare struct {
-	name string
-	done chan struct{} // closed when file or err is set
-	file vfs.File
-	err  error
+	name  string
+	hurry chan struct{} // closed when somebody waits for the file
+	done  chan struct{} // closed when file or err is set
+	file  vfs.File
+	err   error
 }
 
 // prepare begins to make the next segment in the background.
@@ -25,21 +28,27 @@ func (l *Log) prepare() {
 	if !l.o.Prepare || l.spare != nil {
 		return
 	}
-	s := &spare{name: l.o.FS.PathJoin(l.dir, spareName), done: make(chan struct{})}
+	s := &spare{name: l.o.FS.PathJoin(l.dir, spareName), hurry: make(chan struct{}), done: make(chan struct{})}
 	l.spare = s
 	go func() {
 		defer close(s.done)
-		s.file, s.err = zeroFile(l.o.FS, s.name, l.o.Size)
+		s.file, s.err = zeroFile(l.o.FS, s.name, l.o.Size, s.hurry)
 	}()
 }
 
-// zeroFile makes a file with the given number of zeros.
-func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
+// zeroFile makes a file with the given number of zeros. It takes at most a fifth of a processor, until hurry is closed.
+func zeroFile(fs vfs.FS, name string, size int, hurry <-chan struct{}) (vfs.File, error) {
 	f, err := openNew(fs, name)
 	if err != nil {
 		return nil, err
 	}
-	if err = writeZeros(f, 0, size); err == nil {
+	var p pace.Pace
+	const slice = 16 * len(zeros)
+	for at := 0; at < size && err == nil; at += slice {
+		p.Rest(4, hurry)
+		err = writeZeros(f, int64(at), min(slice, size-at))
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
@@ -83,9 +92,15 @@ func (s *spare) ready() bool {
 	}
 }
 
+// wait waits until the file of s is finished.
+func (s *spare) wait() {
+	close(s.hurry)
+	<-s.done
+}
+
 // discard waits until the file of s is finished, and removes the file.
 func (s *spare) discard(fs vfs.FS) error {
-	<-s.done
+	s.wait()
 	if s.file == nil {
 		return nil
 	}
@@ -98,7 +113,7 @@ func (s *spare) discard(fs vfs.FS) error {
 func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
 	from, spare := name, l.spare
 	if l.spare = nil; spare != nil {
-		<-spare.done
+		spare.wait()
 	}
 	if spare != nil && spare.file != nil {
 		f, from = spare.file, spare.name
