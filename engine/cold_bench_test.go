@@ -55,7 +55,7 @@ func BenchmarkEvaluateCold(b *testing.B) {
 
 // TestCompileStored_Allocates bounds what a policy that no cache has costs: see BenchmarkLoadMissed of package decision.
 func TestCompileStored_Allocates(t *testing.T) {
-	const most = 120
+	const most = 110
 	if raceEnabled {
 		t.Skip("the race detector allocates, too")
 	}

@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ.example/writ/engine"
 )
@@ -206,13 +209,48 @@ func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) 
 // Parse decodes the value of d and sets its revision.
 func (Of[T]) Parse(d Document) (*T, error) {
 	doc := new(T)
-	if err := json.Unmarshal(d.Value, doc); err != nil {
+	if err := json.Unmarshal(d.Value, doc, lists); err != nil {
 		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
 	}
 	if revised, ok := any(doc).(interface{ SetRevision(int64) }); ok {
 		revised.SetRevision(int64(d.Revision)) //nolint:gosec // a revision fits into int64
 	}
 	return doc, nil
+}
+
+// lists reads a list of texts into one piece of memory.
+var lists = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, list *[]string) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err //nolint:wrapcheck // Parse wraps it
+	}
+	if texts, ok := readTexts(value); ok {
+		*list = texts
+		return nil
+	}
+	return json.Unmarshal(value, list)
+}))
+
+// readTexts returns the texts of a valid JSON value. It reports false if the value has another form than a list of
+// texts without escapes and white space.
+func readTexts(value []byte) (texts []string, ok bool) {
+	n := bytes.Count(value, []byte{'"'}) / 2
+	if n == 0 || value[0] != '[' || bytes.IndexByte(value, '\\') >= 0 {
+		return nil, false
+	}
+	texts = make([]string, 0, n)
+	var all strings.Builder
+	all.Grow(len(value) - len("[") - n*len(`"",`)) // the texts together, so that they stay where they are
+	for value[0] != ']' {
+		if value[1] != '"' { // after a bracket or a comma
+			return nil, false
+		}
+		value = value[2:]
+		end, at := bytes.IndexByte(value, '"'), all.Len()
+		all.Write(value[:end])
+		texts, value = append(texts, all.String()[at:]), value[end+1:]
+	}
+	return texts, true
 }
 
 // Encode returns the value of a document.

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // hostile are texts that a wrong encoding of keys would sort wrongly.
@@ -76,4 +79,24 @@ func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {
 		t.Error("CollectionOf a kind that is none is not nil")
 	}
+}
+
+// FuzzParse_Lists checks that a stored list of texts is read as JSON.
+func FuzzParse_Lists(f *testing.F) {
+	for _, value := range []string{
+		`[]`, `["a"]`, `["a","b"]`, `["","é","a]","[",","]`, `null`, `[null]`, `["a",null]`, `[1]`, `["a",1]`, `[1,"a"]`, `[["a"]]`,
+		`["a",["b"]]`, `[{"a":"b"}]`, `["a\"b"]`, `["\u0061"]`, ` [ "a" , "b" ] `, `"a"`, `{}`, `{"a":"b"}`, `true`, `["a"`, `[,"a"]`,
+		"[\"\xff\"]", "[\"\x00\"]", `[]]`, `[""]`,
+	} {
+		f.Add([]byte(value))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var want struct{ Modes []string }
+		document := slices.Concat([]byte(`{"Modes":`), value, []byte(`}`))
+		refused := json.Unmarshal(document, &want)
+		got, err := Of[struct{ Modes []string }]{}.Parse(Document{Value: document})
+		if (err != nil) != (refused != nil) || err == nil && !reflect.DeepEqual(*got, want) {
+			t.Errorf("Parse(%s) = %q, %v, want %q, %v", document, got, err, want, refused)
+		}
+	})
 }

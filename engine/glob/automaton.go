@@ -25,10 +25,16 @@ func words(places int) int { return (places + 63) / 64 }
 func newAutomaton(compounds []compound) automaton {
 	a := automaton{prefixGroup: compounds[0].prefixGroup, words: wordsOf(compounds)}
 	a.ends = make([]end, 0, len(compounds))
-	var space [128]rune
-	bounds := boundsOf(space[:0], compounds)
-	a.sets = make([]uint64, (columnSets+len(bounds))*a.words)
-	start, stars, supers := a.set(startSet), a.set(starSet), a.set(superSet)
+	var runs [128]rune
+	bounds := boundsOf(runs[:0], compounds)
+	var space [columnSets + len(runs)]uint64 // nearly every automaton has one word
+	sets := space[:]
+	if n := (columnSets + len(bounds)) * a.words; n > len(space) {
+		sets = make([]uint64, n)
+	}
+	start, sets := cut(sets, a.words)
+	stars, sets := cut(sets, a.words)
+	supers, columns := cut(sets, a.words)
 	place := 0
 	for _, c := range compounds {
 		set(start, place)
@@ -45,7 +51,7 @@ func newAutomaton(compounds []compound) automaton {
 			for lo, hi := range u.ranges {
 				first, _ := slices.BinarySearch(bounds, lo)
 				for i := first; i < len(bounds) && bounds[i] <= hi; i++ {
-					set(a.set(columnSets+i), place)
+					set(columns[i*a.words:], place)
 				}
 			}
 			place++
@@ -53,7 +59,8 @@ func newAutomaton(compounds []compound) automaton {
 		a.ends = append(a.ends, end{place, c.index})
 		place++
 	}
-	a.setKinds(bounds)
+	kinds := a.setKinds(bounds, columns)
+	a.sets = slices.Concat(start, stars, supers, kinds)
 	return a
 }
 
@@ -89,10 +96,12 @@ func boundsOf(bounds []rune, compounds []compound) []rune {
 	return append(bounds, slices.Compact(high)...)
 }
 
-// setKinds sets the column of each character and leaves one column of each kind in a.sets. Element i of bounds
-// is the first character of the run that column i belongs to.
-func (a *automaton) setKinds(bounds []rune) {
-	columns, kinds := a.sets[columnSets*a.words:], 0
+// setKinds sets the column of each character and returns the distinct columns, in the memory of columns. Element i
+// of bounds is the first character of the run that column i belongs to.
+func (a *automaton) setKinds(bounds []rune, columns []uint64) []uint64 {
+	kinds := 0
+	wide, _ := slices.BinarySearch(bounds, utf8.RuneSelf+1)
+	a.wide = make([]run, 0, len(bounds)-wide+1)
 	for i := range bounds {
 		column, kind := columns[i*a.words:(i+1)*a.words], 0
 		for kind < kinds && (columns[kind*a.words] != column[0] ||
@@ -110,7 +119,7 @@ func (a *automaton) setKinds(bounds []rune) {
 			a.wide = append(a.wide, run{bounds[i], kind})
 		}
 	}
-	a.sets, a.wide = slices.Clone(a.sets[:(columnSets+kinds)*a.words]), slices.Clone(a.wide)
+	return columns[:kinds*a.words]
 }
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }

@@ -225,7 +225,9 @@ func (b *builder) put(index int, readers resource.Reader, kind star, at, end int
 
 func (b *builder) finish() *List {
 	l := b.list // a pointer to b.list would keep b in memory
-	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
+	if l.texts = string(b.texts); len(l.programs) < cap(l.programs) {
+		l.programs = slices.Clone(l.programs)
+	}
 	for _, group := range b.groups() {
 		for compounds := range batches(group) {
 			a := newAutomaton(compounds)
