@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"writ.example/writ/storage"
@@ -31,12 +32,46 @@ func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
 }
 
 // count adds n to the counts of a record.
-func (b *batch) count(r *storage.Record, n int64) {
+func (b *batch) count(r *storage.Record, n int64) { b.countAs(alikeAs(r), n) }
+
+// countAs adds n to the counts of a record that is counted as those of a.
+func (b *batch) countAs(a alike, n int64) {
 	k := make(key, 0, 128) // for most keys
+	for i, by := range storage.CountedByAll {
+		if value := a.values[i]; value != "" {
+			k = k[:0].count(a.org, by, a.day).text(value)
+			b.sums(k)[a.hour] += n
+		}
+	}
+}
+
+// alike says how some records are counted, each in the same way. Most records of an organization are alike.
+type alike struct {
+	org    string
+	day    storage.Day
+	hour   int
+	values [len(storage.CountedByAll)]string // empty if a record has none
+}
+
+func alikeAs(r *storage.Record) alike {
+	a := alike{org: r.OrganizationID}
 	r.Counted(func(by storage.CountedBy, value string, day storage.Day, hour int) {
-		k = k[:0].count(r.OrganizationID, by, day).text(value)
-		b.sums(k)[hour] += n
+		a.day, a.hour = day, hour
+		a.values[slices.Index(storage.CountedByAll[:], by)] = value
 	})
+	return a
+}
+
+// own returns a copy of a, whose texts may be parts of large ones. The texts of the copy are parts of one text, so that
+// a look-up reads one piece of memory.
+func (a alike) own() alike {
+	text := a.org + strings.Join(a.values[:], "")
+	cut := func(s *string) { *s, text = text[:len(*s)], text[len(*s):] }
+	cut(&a.org)
+	for i := range a.values {
+		cut(&a.values[i])
+	}
+	return a
 }
 
 // sums returns the sums that are added to a key. Most keys have sums already, and looking those up allocates nothing.
@@ -85,14 +120,14 @@ func (s *Store) endsCounts(b *batch, k key, n *index.Sums) bool {
 
 // pending has the meters and counts of the frames after the last kept one, up to frame.
 type pending struct {
-	mu     sync.Mutex
-	frame  uint64
-	meters map[meter]int64
-	counts map[string]*index.Sums
+	mu      sync.Mutex
+	frame   uint64
+	meters  map[meter]int64
+	records map[alike]*int64
 }
 
-// pendingKeys is how many keys may be pending. Writing so many takes 6 ms, in which commits wait. 1,600 organizations
-// have so many, if each has one agent and one kind of action.
+// pendingKeys is how many keys the pending ones may have. Writing so many takes 6 ms, in which commits wait. 1,300
+// organizations have so many, if the records of each are alike.
 const pendingKeys = 1 << 13
 
 // count counts the records of a frame that was appended. The caller holds s.commits.
@@ -103,20 +138,26 @@ func (p *pending) count(frame uint64, records []*storage.Record, ticks []tick) {
 	for _, t := range ticks {
 		p.meters[t.meter] = t.stored
 	}
-	b := batch{counts: p.counts}
 	for _, r := range records {
-		b.count(r, 1)
+		a := alikeAs(r)
+		n := p.records[a]
+		if n == nil {
+			n = new(int64)
+			p.records[a.own()] = n
+		}
+		*n++
 	}
 }
 
+// len returns how many keys p has at most.
 func (p *pending) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.meters) + len(p.counts)
+	return len(p.meters) + len(storage.CountedByAll)*len(p.records)
 }
 
 func (p *pending) clear() {
-	p.meters, p.counts = make(map[meter]int64), make(map[string]*index.Sums)
+	p.meters, p.records = make(map[meter]int64), make(map[alike]*int64)
 }
 
 // keep moves what is pending to Pebble. The caller holds s.commits, or opens or closes the store.
@@ -139,12 +180,8 @@ func (s *Store) keepWith(b *batch, frame uint64, write func(*batch) error) error
 	for m, n := range p.meters {
 		b.number(meterKey(m.org, m.month), n)
 	}
-	if b.counts == nil {
-		b.counts = p.counts
-	} else {
-		for k, n := range p.counts {
-			b.sums(key(k)).AddSums(n)
-		}
+	for a, n := range p.records {
+		b.countAs(a, *n)
 	}
 	b.number(keptKey, int64(frame)) //nolint:gosec // it counts
 	b.set(markKey(headStream, frame), nil)
@@ -182,18 +219,21 @@ func (s *Store) Counts(
 		day := storage.Day(binary.BigEndian.Uint32(k[len(lower)-4:]) ^ negativeDay) //nolint:gosec // as count has it
 		return f(storage.Count{Value: string(k[len(lower):]), Day: day, Hours: storage.Hours(*sums)})
 	}
-	here := make(map[string]index.Sums)
+	var here []storage.Count
+	i := slices.Index(storage.CountedByAll[:], by)
 	s.pending.mu.Lock()
-	for k, n := range s.pending.counts {
-		if k >= string(lower) && k < string(upper) {
-			here[k] = *n
+	for a, n := range s.pending.records {
+		if i >= 0 && a.org == org && a.day >= from && a.day < to && a.values[i] != "" {
+			c := storage.Count{Value: a.values[i], Day: a.day}
+			c.Hours[a.hour] = *n
+			here = append(here, c)
 		}
 	}
 	state := s.db.NewSnapshot()
 	s.pending.mu.Unlock()
 	defer func() { err = errors.Join(err, state.Close()) }()
-	for k, n := range here {
-		if err := tell([]byte(k), &n); err != nil {
+	for _, c := range here {
+		if err := f(c); err != nil {
 			return err
 		}
 	}

@@ -242,10 +242,8 @@ func (i intent) removed(id uuid.UUID) *storage.Record {
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
 	here := make(map[string]bool)
 	s.pending.mu.Lock()
-	for k := range s.pending.counts {
-		if org, _, err := splitOrg([]byte(k[1:])); err == nil {
-			here[string(org)] = true
-		}
+	for a := range s.pending.records {
+		here[a.org] = true
 	}
 	s.pending.mu.Unlock()
 	tell := func(org string) error {

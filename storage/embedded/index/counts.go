@@ -35,13 +35,6 @@ func (s *Sums) Add(v []byte) error {
 	return nil
 }
 
-// AddSums adds the numbers of other sums.
-func (s *Sums) AddSums(other *Sums) {
-	for i, n := range other {
-		s[i] += n
-	}
-}
-
 var errSums = errors.New("stored sums are damaged")
 
 // Value returns the value of s. It is empty if all numbers are 0.
