@@ -149,7 +149,7 @@ type Changes interface {
 	Trim(ctx context.Context, changes []storage.Change) error
 }
 
-// SignChanges puts all changes of src into the chain and trims src. A change that was
+// SignChanges puts the changes that src has when it is called into the chain and trims src. A change that was
 // signed before but not trimmed is not signed again.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
@@ -179,6 +179,9 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 		}
 		if err := src.Trim(ctx, changes); err != nil {
 			return fmt.Errorf("trimming changes: %w", err)
+		}
+		if len(changes) < maxCommit { // others came later
+			return nil
 		}
 	}
 }

@@ -142,6 +142,7 @@ func TestSettle_Faults(t *testing.T) {
 type source struct {
 	changes []storage.Change
 	fail    error
+	another bool // each Trim is followed by another change
 }
 
 func (s *source) Changes(_ context.Context, after storage.Change, max int) ([]storage.Change, error) {
@@ -156,7 +157,11 @@ func (s *source) Trim(_ context.Context, changes []storage.Change) error {
 		s.fail = nil
 		return err
 	}
-	s.changes = s.changes[len(changes):]
+	last := changes[len(changes)-1]
+	if s.changes = s.changes[len(changes):]; s.another {
+		last.Revision++
+		s.changes = append(s.changes, last)
+	}
 	return nil
 }
 
@@ -192,6 +197,17 @@ func TestSignChanges_EachOnce(t *testing.T) {
 		t.Error("SignChanges of a change of no known kind = nil, want an error")
 	}
 	store.check(t, testKeys(t, testSigner(1)))
+}
+
+// TestSignChanges_Ends checks that a call ends although documents change all the time.
+func TestSignChanges_Ends(t *testing.T) {
+	store, l := openFake(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	src := &source{another: true, changes: []storage.Change{{Org: "acme", Kind: storage.RuleKind, ID: "r", Revision: 1, Digest: [32]byte{1}}}}
+	if err := l.SignChanges(ctx, src); err != nil || len(store.entries) != 1 || len(src.changes) != 1 {
+		t.Errorf("SignChanges = %v with %d entries and %d changes left, want one of each", err, len(store.entries), len(src.changes))
+	}
 }
 
 // TestRetain_IsInTheChain checks that each announcement adds an entry to the chain.
