@@ -264,15 +264,17 @@ func Pack(lists ...*List) {
 		}
 	}
 	all := List{programs: make([]program, 0, programs), automata: make([]automaton, 0, automata)}
-	sets, texts := make([]uint64, 0, words), make([]byte, 0, size)
+	sets := make([]uint64, 0, words)
+	var texts strings.Builder
+	texts.Grow(size)
 	for _, l := range lists {
 		all.programs, all.automata = append(all.programs, l.programs...), append(all.automata, l.automata...)
-		texts = append(texts, l.texts...)
+		texts.WriteString(l.texts)
 		for i := range l.automata {
 			sets = append(sets, l.automata[i].sets...)
 		}
 	}
-	all.texts = string(texts)
+	all.texts = texts.String()
 	for _, l := range lists {
 		l.programs, all.programs = cut(all.programs, len(l.programs))
 		l.automata, all.automata = cut(all.automata, len(l.automata))
