@@ -24,7 +24,8 @@ const (
 
 // Peers starts the servers with which writ is compared.
 type Peers struct {
-	Binary     string // the binary of this writ, which also serves the floor
+	Binary     string   // the binary of this writ, which also serves the floor
+	Serve      []string // flags of writ serve for another writ
 	Processors []int
 	Cache      string               // the directory of fetched binaries
 	Say        func(string, ...any) // is called before long work
@@ -51,7 +52,7 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 	case name == "floor":
 		return startFloor(ctx, p.Binary, p.Processors, beside)
 	case strings.ContainsRune(name, filepath.Separator):
-		return Program{Name: filepath.Base(name), Binary: name, Processors: p.Processors}.Start(ctx, w)
+		return Program{Name: filepath.Base(name), Binary: name, Args: p.Serve, Processors: p.Processors}.Start(ctx, w)
 	case !slices.Contains(append(Forms("opa"), Forms("cerbos")...), name):
 		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
 	case w.Rules+w.Rego+w.Batch+w.Stream > 0 || w.Approvals || w.Documents != "" || w.Organizations*w.Policies > 1:

@@ -54,7 +54,7 @@ type benchRunCmd struct {
 	trustFlags `embed:""`
 	benchWork  `embed:""`
 
-	Serve     []string      `sep:"none" placeholder:"FLAG" help:"Flag of writ serve for the server that is started, such as --serve=--audit-ack=queued. It can be repeated."`
+	Serve     []string      `sep:"none" placeholder:"FLAG" help:"Flag of writ serve for each writ that is started, such as --serve=--audit-ack=queued. It can be repeated."`
 	Load      []string      `aliases:"stages" default:"closed,50%" placeholder:"LOAD,..." help:"Loads of a round: closed, a share of its rate such as 50%, intents a second such as 2000, or stages such as 30s:100,1m:1000, each of which goes from the last rate to its own. Also as --stages."`
 	OpenConns int           `default:"256" placeholder:"N" help:"Connections of open loops."`
 	Patience  time.Duration `default:"10s" help:"How long an arrival of an open loop waits for a free connection."`

@@ -125,7 +125,9 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	if err != nil {
 		return err
 	}
-	peers := bench.Peers{Binary: self, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say}
+	peers := bench.Peers{
+		Binary: self, Serve: c.Serve, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say,
+	}
 	for _, name := range c.Peer {
 		var err error
 		for _, form := range bench.Forms(name) {
