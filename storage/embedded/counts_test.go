@@ -2,11 +2,13 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ.example/writ/engine"
 	"writ.example/writ/storage"
 	"writ.example/writ/storage/storagetest"
 )
@@ -68,6 +70,29 @@ func TestCounts_AreMergedOncePerKey(t *testing.T) {
 	if n := b.b.Count(); n != 0 {
 		t.Errorf("a batch that was reset has %d writes", n)
 	}
+}
+
+// TestCounts_OfManyOrganizationsArePending checks that the counts of 1,000 organizations are not written to Pebble again
+// and again while commits wait, and that those of more are.
+func TestCounts_OfManyOrganizationsArePending(t *testing.T) {
+	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+	alike := func(r *storage.Record) { r.Decision, r.Findings = engine.Allow, nil }
+	decide := func(organizations int) {
+		t.Helper()
+		for n := range organizations {
+			commit(t, s, w, w.Record(fmt.Sprint("org-", n), alike))
+		}
+	}
+	decide(1000)
+	decide(1000)
+	if s.kept != 0 {
+		t.Errorf("what follows from the first %d frames is in Pebble already", s.kept)
+	}
+	decide(2000)
+	if s.kept == 0 {
+		t.Error("nothing is in Pebble")
+	}
+	storagetest.CheckCounts(t, s, "org-0", "org-999", "org-1999")
 }
 
 // TestCounts_Compacted compacts counts between removals, so that what is subtracted meets a base in the last level.
