@@ -91,11 +91,11 @@ func worstGlobs(p *engine.ActionPolicy) {
 }
 
 // worstRegexes returns a hundred of the most expensive regular expressions that a condition may
-// have.
+// have: one repetition more would have more than [condition.MaxInstructions].
 func worstRegexes() []string {
 	all := make([]string, 100)
 	for i := range all {
-		all[i] = document(map[string]any{"resource": map[string]string{"$regex": fmt.Sprintf("(.*.*[ab]){1,100}z%d$",
+		all[i] = document(map[string]any{"resource": map[string]string{"$regex": fmt.Sprintf("(.*.*[ab]){1,86}z%d$",
 			i)}})
 	}
 	return all

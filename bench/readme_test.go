@@ -64,9 +64,9 @@ func TestReadme_FiguresComeFromResults(t *testing.T) {
 		return fmt.Sprintf("%.0f µs", find("http-evaluate.txt", `^ +`+subject+` +closed +\d+ +[\d.]+ % +([\d.]+) `))
 	}
 	want := []string{
-		fmt.Sprintf("| evaluate a policy with 1,000 rules | %.1f to %.1f µs, 0 allocations | prepared Rego: %.0f µs |",
-			ns("BenchmarkPrepared/engine/rules=1000")/1e3, ns("BenchmarkEvaluate/rules=1000")/1e3, ns("BenchmarkPrepared/rego/rules=1000")/1e3),
-		fmt.Sprintf("| compile a policy | %.1f ms | |", ns("BenchmarkCompilePolicy")/1e6),
+		fmt.Sprintf("| evaluate a policy with 1,000 rules | %.1f µs, 0 allocations | prepared Rego: %.0f µs |",
+			ns("BenchmarkPrepared/engine/rules=1000")/1e3, ns("BenchmarkPrepared/rego/rules=1000")/1e3),
+		fmt.Sprintf("| compile a policy | %.0f µs | |", ns("BenchmarkCompilePolicy/own")/1e3),
 		fmt.Sprintf("| sign a receipt in a batch of 64 | %.1f µs | one Ed25519 signature: %.0f µs |",
 			ns("BenchmarkSeal/batch=64")/64e3, ns("BenchmarkSign")/1e3),
 		fmt.Sprintf("| whole durable request, one core | %s requests/s | %s |", rate("writ"), beside(false, rate)),
