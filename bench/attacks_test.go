@@ -8,8 +8,8 @@ import (
 	"writ.example/writ/engine/resource"
 )
 
-// TestAttacks_AreAccepted checks that an organization may have the rules of each attack: one that is refused says
-// nothing of what it would cost.
+// TestAttacks_AreAccepted checks that an organization may have the rules of each attack. A refused rule would not be
+// measured.
 func TestAttacks_AreAccepted(t *testing.T) {
 	n := 0
 	for _, a := range attacks() {

@@ -34,7 +34,6 @@ type grown struct {
 // growing is a server that gets organizations.
 type growing struct {
 	*Subject
-	name   string
 	bearer Bearer
 }
 
@@ -88,7 +87,7 @@ func (g *Growth) grow(ctx context.Context, organizations int, programs ...Progra
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, s.Stop()) }()
-		servers[i] = growing{Subject: s, name: p.Name}
+		servers[i] = growing{Subject: s}
 		if servers[i].bearer, err = OperatorTokens(filepath.Join(s.data, "operator-secret")); err != nil {
 			return nil, err
 		}
@@ -140,7 +139,7 @@ func (g *Growth) step(ctx context.Context, s growing, w Work, begin, end int) (r
 		rate: float64(n) / seconds(got.Elapsed), resident: proc.Resident(s.pid),
 	}
 	g.Say("%s %7d organizations  register %6d µs of processor  first decision %5d µs of processor, %6.0f/s, "+
-		"p50 %s p99 %s  resident %d MiB", s.name, end, r.register.Microseconds(), r.first.Microseconds(), r.rate,
+		"p50 %s p99 %s  resident %d MiB", s.Name, end, r.register.Microseconds(), r.first.Microseconds(), r.rate,
 		short(got.Sent.At(.5)), short(got.Sent.At(.99)), r.resident>>20)
 	return r, nil
 }

@@ -34,7 +34,7 @@ func (b key) count(org string, by storage.CountedBy, day storage.Day) key {
 // count adds n to the counts of a record.
 func (b *batch) count(r *storage.Record, n int64) { b.countAs(alikeAs(r), n) }
 
-// countAs adds n to the counts of a record that is counted as those of a.
+// countAs adds n to the counts of the records of a.
 func (b *batch) countAs(a alike, n int64) {
 	k := make(key, 0, 128) // for most keys
 	for i, by := range storage.CountedByAll {

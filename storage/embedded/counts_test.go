@@ -72,8 +72,8 @@ func TestCounts_AreMergedOncePerKey(t *testing.T) {
 	}
 }
 
-// TestCounts_OfManyOrganizationsArePending checks that the counts of 1,000 organizations are not written to Pebble again
-// and again while commits wait, and that those of more are.
+// TestCounts_OfManyOrganizationsArePending checks that the counts of 1,000 organizations stay pending, so that commits do
+// not wait for Pebble again and again. The counts of 2,000 organizations are written.
 func TestCounts_OfManyOrganizationsArePending(t *testing.T) {
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
 	alike := func(r *storage.Record) { r.Decision, r.Findings = engine.Allow, nil }

@@ -205,7 +205,7 @@ func readAt(f vfs.File, at, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// readFull fills b with what is at a position.
+// readFull fills b with the bytes at a position.
 func readFull(f vfs.File, b []byte, at int64) error {
 	got, err := f.ReadAt(b, at)
 	if got == len(b) {
